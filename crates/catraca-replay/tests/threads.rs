@@ -20,7 +20,7 @@ use catraca_testkit::generate::Rng;
 use catraca_testkit::generate::catalog::{catalog, version};
 use catraca_testkit::generate::catalog_toml::toml;
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 150;
 const LINES: usize = 400;
 /// Larger than any history here: the whole history is one batch.
 const ONE_BATCH: usize = usize::MAX;

@@ -36,7 +36,7 @@ const MISTAKES: [(&str, &str); 76] = [
     ("wait * gain < missing and instant + wait + 1 or instant + wait", "instant + wait"),
     ("tokens = tokens > lowest and tokens or lowest", "tokens = tokens"),
     ("instant = last > now and last or now", "instant = now"),
-    ("used > 0 and instant - first >= span", "used > 0 and instant - first > span"),
+    ("used > 0 and instant - first >= span", "used > 0 and instant - first >= span - 1"),
     ("rest = newest\n            while", "rest = 2\n            while"),
     ("if free < held then", "if false then"),
     // Time and division.

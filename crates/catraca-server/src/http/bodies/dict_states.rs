@@ -104,7 +104,7 @@ mod tests {
               <Policy><Name>ENTRIES_READ</Name><AvailableTokens> 50000 </AvailableTokens></Policy>
             </Policies></d:ListPoliciesResponse>"#;
         let (at, states) = read_states(xml).unwrap();
-        assert_eq!(at.to_rfc3339(), "2026-01-31T12:00:00.25Z");
+        assert_eq!(at.to_rfc3339(), "2026-01-31T12:00:00.250Z");
         let states: Vec<_> = states.iter().map(|state| (&*state.policy, state.available)).collect();
         assert_eq!(states, [("KEYS_CHECK", -3), ("ENTRIES_READ", 50_000)]);
     }

@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::oracle::answer::Reason;
-use crate::oracle::catalog::Tier;
 
 fn one(algorithm: Algorithm) -> Oracle {
     oracle(vec![Policy::new("b", algorithm)])
@@ -127,29 +126,21 @@ fn cost_nothing_needs_a_token_and_takes_none() {
 
 #[test]
 fn changed_terms_lose_the_part_under_way_and_count_time_anew() {
-    let mut policy = Policy::new("b", bucket(10, 1, 10 * S));
-    policy.tiers = vec![Tier {
-        attribute: "plan".to_owned(),
-        value: "pro".to_owned(),
-        algorithm: Some(bucket(20, 1, S)),
-        block: None,
-        cost: None,
-        credits: None,
-    }];
-    let mut oracle = oracle(vec![policy]);
-    let pro = subject_of(&[("ip", "192.0.2.1"), ("plan", "pro")]);
+    let slow = || bucket(10, 1, 10 * S);
+    let fast = || bucket(20, 1, S);
+    let mut oracle = oracle(vec![Policy::new("b", slow())]);
+    let switch = |oracle: &mut Oracle, algorithm| {
+        let policies = vec![Policy::new("b", algorithm)];
+        oracle.reload(Catalog { policies, ..oracle.catalog().clone() });
+    };
     assert!(oracle.go(&request(10), T).allowed);
-    assert!(
-        oracle
-            .go(&CheckRequest { cost: Some(0), subject: pro.clone(), ..plain() }, T + 5 * S)
-            .allowed
-    );
     // 15 s under the slow terms give one token and a half; the whole one is taken.
     assert!(oracle.go(&plain(), T + 15 * S).allowed);
     assert_eq!(oracle.balance("b", &ip(), T + 20 * S), Some(1));
     // The same state under the fast terms: the half is lost, five seconds give five tokens.
-    assert_eq!(oracle.balance("b", &pro, T + 20 * S), Some(5));
-    assert_eq!(oracle.balance("b", &pro, T + 60 * S), Some(20));
+    switch(&mut oracle, fast());
+    assert_eq!(oracle.balance("b", &ip(), T + 20 * S), Some(5));
+    assert_eq!(oracle.balance("b", &ip(), T + 60 * S), Some(20));
 }
 
 #[test]

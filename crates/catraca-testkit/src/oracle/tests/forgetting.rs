@@ -2,24 +2,21 @@
 
 use super::*;
 use crate::oracle::answer::Reason;
-use crate::oracle::catalog::{Length, Mode, Tier};
+use crate::oracle::catalog::{Length, Mode};
 
-/// A policy with other terms for the plan `pro`.
-fn tiered(base: Algorithm, pro: Algorithm) -> Policy {
-    let mut policy = Policy::new("p", base);
-    policy.tiers = vec![Tier {
-        attribute: "plan".to_owned(),
-        value: "pro".to_owned(),
-        algorithm: Some(pro),
-        block: None,
-        cost: None,
-        credits: None,
-    }];
-    policy
+/// An oracle with one policy.
+fn only(algorithm: Algorithm) -> Oracle {
+    oracle(vec![Policy::new("p", algorithm)])
 }
 
-fn pro(cost: i64) -> CheckRequest {
-    CheckRequest { subject: subject_of(&[("ip", "192.0.2.1"), ("plan", "pro")]), ..request(cost) }
+/// Gives the policy other terms, by a reload.
+fn switch(oracle: &mut Oracle, algorithm: Algorithm) {
+    let policies = vec![Policy::new("p", algorithm)];
+    oracle.reload(Catalog { policies, ..oracle.catalog().clone() });
+}
+
+fn window(span: Micros) -> Algorithm {
+    Algorithm::Window(vec![(3, span)])
 }
 
 /// A whole second, so that expiry, at whole seconds, is easy to compute.
@@ -27,49 +24,53 @@ const SECOND: Micros = 1_700_000_000 * S;
 
 #[test]
 fn a_full_bucket_is_untouched_from_the_next_whole_second() {
-    let mut oracle = oracle(vec![tiered(bucket(100, 1, HOUR), bucket(2, 1, S))]);
-    let at = SECOND + 400 * MS;
-    assert!(oracle.go(&pro(1), at).allowed);
+    let mut oracle = only(bucket(2, 1, S));
+    assert!(oracle.go(&request(1), SECOND + 400 * MS).allowed);
+    switch(&mut oracle, bucket(100, 1, HOUR));
     // Full under its own terms at 1.4 s, so it expires at 2 s.
     assert_eq!(oracle.balance("p", &ip(), SECOND + 2 * S - 1), Some(1));
     assert_eq!(oracle.balance("p", &ip(), SECOND + 2 * S), Some(100));
 }
 
 #[test]
-fn a_touch_under_a_shorter_span_forgets_what_it_no_longer_counts() {
-    let hour = Algorithm::Window(vec![(3, HOUR)]);
-    let mut oracle = oracle(vec![tiered(hour, Algorithm::Window(vec![(3, S)]))]);
+fn a_check_under_a_shorter_span_forgets_what_it_no_longer_counts_and_a_peek_does_not() {
+    let mut oracle = only(window(HOUR));
     assert!(oracle.go(&request(2), SECOND).allowed);
-    let peeked = |oracle: &mut Oracle, request: &CheckRequest, now| {
-        oracle.peek(request, now).expect("well formed").remaining
+    let peeked = |oracle: &mut Oracle, span| {
+        switch(oracle, window(span));
+        oracle.peek(&request(1), SECOND + S).expect("well formed").remaining
     };
-    assert_eq!(peeked(&mut oracle, &request(1), SECOND + S), Some(1));
-    assert_eq!(peeked(&mut oracle, &pro(1), SECOND + S), Some(3));
-    assert_eq!(peeked(&mut oracle, &request(1), SECOND + S), Some(3));
+    assert_eq!(peeked(&mut oracle, HOUR), Some(1));
+    assert_eq!(peeked(&mut oracle, S), Some(3));
+    assert_eq!(peeked(&mut oracle, HOUR), Some(1));
+    switch(&mut oracle, window(S));
+    assert!(oracle.go(&request(0), SECOND + S).allowed);
+    assert_eq!(peeked(&mut oracle, HOUR), Some(3));
 }
 
 #[test]
 fn a_window_is_forgotten_under_the_span_of_its_last_write() {
-    let minute = Algorithm::Window(vec![(3, MIN)]);
-    let mut oracle = oracle(vec![tiered(minute, Algorithm::Window(vec![(3, S)]))]);
-    assert!(oracle.go(&pro(2), SECOND + 400 * MS).allowed);
+    let mut oracle = only(window(S));
+    assert!(oracle.go(&request(2), SECOND + 400 * MS).allowed);
+    switch(&mut oracle, window(MIN));
     assert_eq!(oracle.go(&request(0), SECOND + 2 * S - 1).remaining, Some(1));
     assert_eq!(oracle.go(&request(0), SECOND + 2 * S).remaining, Some(3));
 }
 
 #[test]
-fn another_number_of_windows_starts_empty() {
-    let mut oracle = oracle(vec![Policy::new("p", Algorithm::Window(vec![(3, HOUR)]))]);
-    assert!(oracle.go(&request(3), T).allowed);
-    let policies = vec![Policy::new("p", Algorithm::Window(vec![(3, HOUR), (2, MIN)]))];
-    oracle.reload(Catalog { policies, ..oracle.catalog().clone() });
+fn another_number_of_windows_keeps_the_units() {
+    let mut oracle = only(window(HOUR));
     assert!(oracle.go(&request(2), T).allowed);
+    switch(&mut oracle, Algorithm::Window(vec![(3, HOUR), (2, MIN)]));
+    assert!(!oracle.go(&request(1), T).allowed);
+    assert!(oracle.go(&request(1), T + MIN).allowed);
 }
 
 #[test]
 fn a_fixed_window_is_forgotten_under_the_span_of_its_last_write() {
-    let mut oracle = oracle(vec![tiered(fixed(2, HOUR), fixed(2, S))]);
-    assert!(oracle.go(&pro(2), SECOND + 400 * MS).allowed);
+    let mut oracle = only(fixed(2, S));
+    assert!(oracle.go(&request(2), SECOND + 400 * MS).allowed);
+    switch(&mut oracle, fixed(2, HOUR));
     assert!(!oracle.go(&request(1), SECOND + 2 * S - 1).allowed);
     assert!(oracle.go(&request(1), SECOND + 2 * S).allowed);
 }
