@@ -1,0 +1,4 @@
+/** @type {import("next").NextConfig} */
+export default {
+  turbopack: { root: process.env.PACKAGES_ROOT ?? import.meta.dirname },
+};

@@ -1,0 +1,3 @@
+module catraca-go
+
+go 1.22
