@@ -21,10 +21,9 @@ pub use range::{AddressRange, RangeError};
 pub struct Address(IpAddr);
 
 /// Why a text is not an address.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressError {
     /// An address with a port.
-    #[error("`{text}` has a port: write the address alone, `{address}`")]
     Port {
         /// What was written.
         text: String,
@@ -32,18 +31,35 @@ pub enum AddressError {
         address: Address,
     },
     /// A range of addresses.
-    #[error("`{text}` is a range: write one address, such as 198.51.100.7")]
     Range {
         /// What was written.
         text: String,
     },
     /// Neither an address, nor one with a port, nor a range.
-    #[error("`{text}` is not an address: write one such as 198.51.100.7 or 2001:db8::7")]
     Malformed {
         /// What was written, cut short.
         text: String,
     },
 }
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port { text, address } => {
+                write!(f, "`{text}` has a port: write the address alone, `{address}`")
+            }
+            Self::Range { text } => {
+                write!(f, "`{text}` is a range: write one address, such as 198.51.100.7")
+            }
+            Self::Malformed { text } => write!(
+                f,
+                "`{text}` is not an address: write one such as 198.51.100.7 or 2001:db8::7"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for AddressError {}
 
 impl Address {
     /// Reads an IPv4 or IPv6 address. Spaces around it, brackets around IPv6 and an IPv6 zone are

@@ -20,6 +20,7 @@ use crate::rate::Percent;
 use crate::time::{Span, Time};
 
 pub use bucket::BucketTerms;
+pub use bucket::shared_buckets::SharedBuckets;
 pub use fixed_window::FixedTerms;
 pub use in_flight::InflightTerms;
 pub use sliding_window::{WindowList, WindowTerms};
@@ -95,6 +96,11 @@ pub trait Algorithm: Clone {
     #[must_use]
     fn share(&self, nodes: i64) -> Self;
 
+    /// Whether a counter cannot serve both terms.
+    fn counts_apart_from(&self, _other: &Self, _count_denied: bool) -> bool {
+        false
+    }
+
     /// The span to which the limit refers; of several windows, that of the first.
     fn reported_span(&self) -> Option<Span> {
         None
@@ -105,20 +111,19 @@ pub trait Algorithm: Clone {
         None
     }
 
-    /// Finds the counter of `key` and advances it to `now`: refills a bucket, drops entries and
-    /// leases that have ended.
+    /// Finds the counter and advances it to the instant of `at`: refills a bucket, drops entries
+    /// and leases that have ended.
     fn load<C: CellTable<Self::Cell>>(
         &self,
-        key: Key,
+        at: CounterPosition<'_>,
         cells: &mut C,
-        now: Time,
     ) -> CounterState<Self::RowState>;
 
     /// Free units; negative for a debt, or if the limit was lowered.
     fn free<C: CellTable<Self::Cell>>(
         &self,
         state: &Self::RowState,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
     ) -> i64;
 
@@ -126,7 +131,7 @@ pub trait Algorithm: Clone {
     fn charge<C: CellTable<Self::Cell>>(
         &self,
         state: &mut Self::RowState,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         units: i64,
         lease: u64,
@@ -137,7 +142,7 @@ pub trait Algorithm: Clone {
     fn count_denied<C: CellTable<Self::Cell>>(
         &self,
         _state: &mut Self::RowState,
-        _at: CounterPosition,
+        _at: CounterPosition<'_>,
         _cells: &mut C,
         _units: i64,
     ) {
@@ -147,7 +152,7 @@ pub trait Algorithm: Clone {
     fn refund<C: CellTable<Self::Cell>>(
         &self,
         _state: &mut Self::RowState,
-        _at: CounterPosition,
+        _at: CounterPosition<'_>,
         _cells: &mut C,
         _charged_at: Time,
         _units: i64,
@@ -158,7 +163,7 @@ pub trait Algorithm: Clone {
     /// Ends a lease before its time.
     fn release_lease<C: CellTable<Self::Cell>>(
         &self,
-        _at: CounterPosition,
+        _at: CounterPosition<'_>,
         _cells: &mut C,
         _lease: u64,
     ) {
@@ -168,7 +173,7 @@ pub trait Algorithm: Clone {
     fn figures<C: CellTable<Self::Cell>>(
         &self,
         state: &Self::RowState,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         need: i64,
     ) -> RowFigures;
@@ -209,12 +214,14 @@ pub trait TermsWriter {
 
 /// The key and the instant of a row's counter.
 #[derive(Clone, Copy, Debug)]
-pub struct CounterPosition {
+pub struct CounterPosition<'a> {
     /// The key of the counter: the row's own, or that of an overflow cell.
     pub key: Key,
     /// The instant of the row: that of the batch, or the last write of the counter if that is
     /// later. Then the clock of a shared store was set back.
     pub now: Time,
+    /// The buckets of the other tiers that share the counter.
+    pub shared: Option<&'a SharedBuckets>,
 }
 
 /// A counter that was advanced to the instant of its row.

@@ -6,8 +6,11 @@
 
 mod settle;
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
+use crate::algorithm::SharedBuckets;
 use crate::cell::block::{Block, BlockProposal};
 use crate::digest::{Key, tier_bits};
 use crate::limit::{BucketTerms, Limit, Penalty};
@@ -33,11 +36,27 @@ pub enum Batch {
     /// Block keys, each as proposed.
     Block(Vec<(Key, BlockProposal)>),
     /// Release the blocks of keys.
-    Unblock(Vec<Key>),
+    Unblock(Vec<UnblockRow>),
     /// Remove all state of keys.
     Reset(Vec<Key>),
     /// Correct buckets with the level that an upstream reports.
     Reconcile(Vec<ReconcileRow>),
+}
+
+/// A key whose block is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnblockRow {
+    /// The key.
+    pub key: Key,
+    /// Releases only a block with this end: with another one, a later block has started, or this
+    /// one was extended. Absent for whichever block the key has.
+    pub only_until: Option<Time>,
+}
+
+impl From<Key> for UnblockRow {
+    fn from(key: Key) -> Self {
+        Self { key, only_until: None }
+    }
 }
 
 /// The reply to the batch of the same name.
@@ -54,7 +73,7 @@ pub enum Reply {
     /// The active block of each key afterwards, also a shadow block. Absent if there is none: the
     /// store has no room for it, or only a level was restored.
     Block(Vec<Option<BlockReply>>),
-    /// For each key, whether it was blocked.
+    /// For each key, whether its block was released.
     Unblock(Vec<bool>),
     /// The instant of the reset.
     Reset(Time),
@@ -85,6 +104,9 @@ pub struct CheckRow {
     /// The tier whose own counter is charged; absent if the row uses the counter of `key` itself.
     /// Blocks are at `key` in both cases.
     pub tier_counter: Option<u32>,
+    /// The buckets of the other tiers that share the counter; absent if there are none, or they
+    /// are equal to `limit`.
+    pub shared: Option<Arc<SharedBuckets>>,
     /// The same for all keys of a policy. Selects the overflow cell when memory is full.
     pub family: u64,
     /// The algorithm and its numbers. They travel with each batch, since stores know no policies.
@@ -106,28 +128,35 @@ pub struct CheckRow {
 impl CheckRow {
     /// The counter of the row.
     #[inline]
-    pub fn counter(&self) -> RowCounter {
-        RowCounter::new(self.key, self.tier_counter, self.family)
+    pub fn counter(&self) -> RowCounter<'_> {
+        RowCounter {
+            shared: self.shared.as_deref(),
+            ..RowCounter::new(self.key, self.tier_counter, self.family)
+        }
     }
 }
 
 /// The counter of a row: its key, and the family whose overflow cell it uses when memory is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowCounter {
+pub struct RowCounter<'a> {
     /// The key of the counter, in the shard and group of the row's key.
     pub key: Key,
     /// The counters that may share an overflow cell.
     pub family: u64,
+    /// The buckets of the other tiers that share the counter.
+    pub shared: Option<&'a SharedBuckets>,
 }
 
-impl RowCounter {
+impl RowCounter<'_> {
     /// The counter of a key: that of a tier, or the one that its other tiers share.
     #[inline]
     pub fn new(key: Key, tier: Option<u32>, family: u64) -> Self {
         match tier {
-            None => Self { key, family },
+            None => Self { key, family, shared: None },
             // Counters of different tiers have different limits, so they must not share a cell.
-            Some(tier) => Self { key: key.with_tier(tier), family: family ^ tier_bits(tier) },
+            Some(tier) => {
+                Self { key: key.with_tier(tier), family: family ^ tier_bits(tier), shared: None }
+            }
         }
     }
 }
@@ -226,12 +255,14 @@ pub struct BlockReply {
 }
 
 /// The level of one bucket as an upstream observed it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ReconcileRow {
     /// The key of the bucket.
     pub key: Key,
     /// The terms of the bucket in the active catalog.
     pub terms: BucketTerms,
+    /// The buckets of the other tiers that share this one.
+    pub shared: Option<Arc<SharedBuckets>>,
     /// Tokens that the upstream reported.
     pub available: i64,
     /// When the upstream observed them.
@@ -272,7 +303,8 @@ impl Batch {
                 credit.rows.iter().for_each(|row| visit(row.key));
             }
             Self::Block(rows) => rows.iter().for_each(|(key, _)| visit(*key)),
-            Self::Unblock(keys) | Self::Reset(keys) => keys.iter().for_each(|key| visit(*key)),
+            Self::Unblock(rows) => rows.iter().for_each(|row| visit(row.key)),
+            Self::Reset(keys) => keys.iter().for_each(|key| visit(*key)),
             Self::Reconcile(rows) => rows.iter().for_each(|row| visit(row.key)),
         }
     }

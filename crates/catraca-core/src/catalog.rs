@@ -2,8 +2,13 @@
 //!
 //! Only `catalog::read` builds it. Must not hold counters or secrets.
 
+mod attribute_names;
+pub mod build;
 mod codes;
+mod derived_name;
 pub mod diagnostic;
+mod gate_attributes;
+mod http_route;
 pub mod read;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,8 +19,13 @@ use crate::facts::Facts;
 use crate::lists::{AccessListEntry, Lists};
 use crate::lock::LockTerms;
 use crate::policy::{KeySpec, Name, Policy, PolicyId};
+use crate::select::CHAIN_MAX;
 
+pub use attribute_names::UnknownAttribute;
 pub use codes::CODES;
+pub use derived_name::DerivedName;
+pub use gate_attributes::{GateAttribute, gate_attributes};
+pub use http_route::{AttributeSource, CertificateField, GateMap, Route, RouteCost, RouteGate};
 
 /// All configuration that decisions depend on.
 #[derive(Clone, Debug)]
@@ -90,34 +100,8 @@ pub enum AttributeKind {
     Ip,
     /// A Brazilian taxpayer number (CPF or CNPJ); `person` is derived from it.
     CpfCnpj,
-}
-
-/// The gate, attributes and upstream of HTTP requests that match a method and a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
-    /// The method; absent means any.
-    pub method: Option<String>,
-    /// The path's segments: literals, `*` for one segment, `**` for the rest.
-    pub path: Vec<String>,
-    /// The gate.
-    pub gate: Name,
-    /// Attributes that are read from the request.
-    pub set: Vec<(Name, AttributeSource)>,
-    /// The server that a proxy forwards the request to.
-    pub upstream: Option<String>,
-}
-
-/// The part of an HTTP request that an attribute is read from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AttributeSource {
-    /// A request header.
-    Header(String),
-    /// A query parameter.
-    Query(String),
-    /// A path segment, counted from one.
-    Segment(usize),
-    /// A constant.
-    Literal(String),
+    /// A key of Pix; `key_type` is derived from it.
+    PixKey,
 }
 
 /// How addresses and paths of requests are read.
@@ -197,9 +181,28 @@ impl Catalog {
         read::read("catalog", text, &mut none, &|_| None).map(|reading| reading.catalog)
     }
 
+    /// A builder, for a program that has its policies in code.
+    pub fn builder() -> build::CatalogBuilder {
+        build::CatalogBuilder::default()
+    }
+
     /// The policy with this index.
     pub fn policy(&self, id: PolicyId) -> &Policy {
         &self.policies[usize::from(id.0)]
+    }
+
+    /// A policy, and those that replace it by `otherwise` when it does not apply.
+    pub(crate) fn fallback_chain(&self, first: PolicyId) -> impl Iterator<Item = &Policy> {
+        let next = |policy: &&Policy| policy.otherwise.map(|next| self.policy(next));
+        std::iter::successors(Some(self.policy(first)), next).take(CHAIN_MAX + 1)
+    }
+
+    /// The policies that may decide for a gate, those of `otherwise` included. For an unknown gate
+    /// the default policy.
+    pub fn policies_of_gate(&self, gate: &str) -> impl Iterator<Item = &Policy> {
+        let default = self.default.as_slice();
+        let policies = self.gates.get(gate).map_or(default, |gate| &gate.policies[..]);
+        policies.iter().flat_map(|id| self.fallback_chain(*id))
     }
 
     /// A policy by name.

@@ -10,6 +10,8 @@ mod blocks_and_references;
 mod tests;
 pub(crate) mod wire;
 
+use std::fmt;
+
 use crate::cell::{Cell, CellKind};
 
 use wire::{Reader, Writer};
@@ -38,10 +40,9 @@ pub trait Codec: Cell + Fields {
 }
 
 /// Why bytes cannot be decoded as a cell.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodecError {
     /// The version is unknown, probably because a later program wrote the bytes.
-    #[error("encoding version {found} is unknown; this program reads versions up to {known}")]
     Version {
         /// The version in the bytes.
         found: u8,
@@ -49,37 +50,30 @@ pub enum CodecError {
         known: u8,
     },
     /// The bytes end inside a field.
-    #[error("the data ends inside a field")]
     Short,
     /// There are bytes after the last field.
-    #[error("{extra} bytes after the last field")]
     Trailing {
         /// How many.
         extra: usize,
     },
     /// A number has more bytes than it needs, or than any number can have.
-    #[error("a number has more bytes than it needs")]
     Overlong,
     /// A number outside the range of the field.
-    #[error("`{field}` is out of range")]
     Range {
         /// The field.
         field: &'static str,
     },
     /// Entries are not sorted.
-    #[error("`{field}` is out of order")]
     Order {
         /// The field.
         field: &'static str,
     },
     /// A text is not UTF-8.
-    #[error("`{field}` is not UTF-8")]
     Text {
         /// The field.
         field: &'static str,
     },
     /// Unknown flag bits are set.
-    #[error("`{field}` has unknown flags: {found:#04x}")]
     Flags {
         /// The field.
         field: &'static str,
@@ -87,6 +81,26 @@ pub enum CodecError {
         found: u8,
     },
 }
+
+impl fmt::Display for CodecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version { found, known } => write!(
+                f,
+                "encoding version {found} is unknown; this program reads versions up to {known}"
+            ),
+            Self::Short => f.write_str("the data ends inside a field"),
+            Self::Trailing { extra } => write!(f, "{extra} bytes after the last field"),
+            Self::Overlong => f.write_str("a number has more bytes than it needs"),
+            Self::Range { field } => write!(f, "`{field}` is out of range"),
+            Self::Order { field } => write!(f, "`{field}` is out of order"),
+            Self::Text { field } => write!(f, "`{field}` is not UTF-8"),
+            Self::Flags { field, found } => write!(f, "`{field}` has unknown flags: {found:#04x}"),
+        }
+    }
+}
+
+impl std::error::Error for CodecError {}
 
 /// The fields of a cell, in order. Sealed: only cells of this crate implement it.
 pub trait Fields: Sized {

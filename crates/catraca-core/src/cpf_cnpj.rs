@@ -24,17 +24,26 @@ pub enum PersonKind {
 }
 
 /// Why a text is neither a CPF nor a CNPJ; describes its form, but does not contain the text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "expected a CPF (11 digits) or a CNPJ (12 digits or letters, then 2 digits), \
-     found {length} characters {content} (dots, dashes, slashes and spaces left out)"
-)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaxpayerIdError {
     /// The number of characters without punctuation.
     pub length: usize,
     /// The kinds of these characters.
     pub content: Content,
 }
+
+impl fmt::Display for TaxpayerIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { length, content } = self;
+        write!(
+            f,
+            "expected a CPF (11 digits) or a CNPJ (12 digits or letters, then 2 digits), found \
+             {length} characters {content} (dots, dashes, slashes and spaces left out)"
+        )
+    }
+}
+
+impl std::error::Error for TaxpayerIdError {}
 
 /// The kinds of characters in an invalid text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +67,7 @@ pub fn parse(text: &str) -> Result<TaxpayerId, TaxpayerIdError> {
 }
 
 /// The kind of person whose numbers have this form, if any.
-fn person_kind(normal: &[u8]) -> Option<PersonKind> {
+pub(crate) fn person_kind(normal: &[u8]) -> Option<PersonKind> {
     let digits = |part: &[u8]| part.iter().all(u8::is_ascii_digit);
     match normal.len() {
         11 if digits(normal) => Some(PersonKind::Pf),

@@ -7,6 +7,7 @@ use std::fmt;
 use crate::batch::{self, CreditRow, RowCounter, StoredReference};
 use crate::catalog::Catalog;
 use crate::digest::Key;
+use crate::facts::NamespaceFacts;
 use crate::limit::Limit;
 use crate::plan::KeyScope;
 use crate::policy::{CreditRule, Policy, PolicyId};
@@ -44,6 +45,7 @@ pub struct CreditPlan {
 struct Creditable<'a> {
     id: PolicyId,
     row: &'a TicketRow,
+    policy: &'a Policy,
     rule: &'a CreditRule,
     limit: &'a Limit,
 }
@@ -70,11 +72,12 @@ pub fn plan_credit(
             return Ok(Err(CreditRejection::OtherSubject));
         }
     }
-    Ok(credit_batch(&scope, rows, reference, event, stored))
+    Ok(credit_batch(selector.facts, &scope, rows, reference, event, stored))
 }
 
 /// Plans the credit once the subject is known to be the same as at the check.
 fn credit_batch(
+    facts: NamespaceFacts<'_>,
     scope: &KeyScope<'_>,
     rows: Vec<Creditable<'_>>,
     reference: Key,
@@ -99,8 +102,13 @@ fn credit_batch(
         if let Limit::Bucket(terms) = creditable.limit {
             let key = scope.current_key(&creditable.row.policy, creditable.row.key);
             let counter = RowCounter::new(key, creditable.row.tier_counter(), 0);
-            let row = CreditRow { key: counter.key, terms: *terms, amount: creditable.rule.amount };
-            plan.batch.rows.push(row);
+            let policy = creditable.policy;
+            plan.batch.rows.push(CreditRow {
+                key: counter.key,
+                terms: *terms,
+                shared: creditable.row.shared_buckets(policy, creditable.limit, facts),
+                amount: creditable.rule.amount,
+            });
             plan.policies.push(creditable.id);
         }
     }
@@ -133,7 +141,7 @@ fn creditable_rows<'a>(
         let (id, policy) = catalog.find(&row.policy)?;
         let terms = policy.terms_of(row.tier)?;
         let rule = terms.credits.iter().find(|rule| &*rule.event == event)?;
-        Some(Creditable { id, row, rule, limit: &terms.limit })
+        Some(Creditable { id, row, policy, rule, limit: &terms.limit })
     });
     rows.collect()
 }

@@ -2,6 +2,8 @@
 //!
 //! Front ends translate it to their protocol.
 
+mod std_types;
+
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -24,11 +26,14 @@ pub struct Decision {
     /// Units of that limit that are free after this decision.
     pub remaining: Option<i64>,
     /// The time until the full quota is available and no block is active.
+    #[doc(hidden)]
     pub reset_after: Option<Span>,
     /// The time until the same check would be allowed; absent if it is allowed now, or never will
     /// be.
+    #[doc(hidden)]
     pub retry_after: Option<Span>,
     /// The end of the active block.
+    #[doc(hidden)]
     pub blocked_until: Option<Time>,
     /// The mode of that policy.
     pub mode: Mode,
@@ -48,6 +53,7 @@ pub struct Decision {
     /// Whether the gate is not declared, so that the default policies decided.
     pub unlisted: bool,
     /// The instant of the decision.
+    #[doc(hidden)]
     pub at: Time,
     /// One row per (policy, key), in gate order.
     pub rows: SmallVec<[DecisionRow; 1]>,
@@ -71,14 +77,18 @@ pub struct DecisionRow {
     /// Units that are free after this decision; zero while a block is active.
     pub remaining: Option<i64>,
     /// The span of the limit: the window, or how long an empty bucket takes to fill.
+    #[doc(hidden)]
     pub window: Option<Span>,
     /// The balance of a bucket; negative for debt.
     pub balance: Option<i64>,
     /// The time until the full quota is available and no block is active.
+    #[doc(hidden)]
     pub reset_after: Option<Span>,
     /// The time until this row would fit.
+    #[doc(hidden)]
     pub retry_after: Option<Span>,
     /// The end of the active block.
+    #[doc(hidden)]
     pub blocked_until: Option<Time>,
     /// Units charged.
     pub charged: i64,
@@ -94,13 +104,16 @@ pub struct WindowQuota {
     /// The limit.
     pub limit: i64,
     /// The length of the window.
+    #[doc(hidden)]
     pub span: Span,
     /// Units that are free after this decision; zero while a block is active.
     pub remaining: i64,
     /// The time until the window is empty and no block is active.
+    #[doc(hidden)]
     pub reset_after: Option<Span>,
     /// The time until this window would fit and no block is active; absent if it fits now, or never
     /// will.
+    #[doc(hidden)]
     pub retry_after: Option<Span>,
 }
 

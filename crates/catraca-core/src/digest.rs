@@ -169,7 +169,7 @@ impl Digester {
 }
 
 /// The length of a pseudonym.
-const PSEUDONYM_CHARS: usize = 1 + 2 + 24;
+pub(crate) const PSEUDONYM_CHARS: usize = 1 + 2 + 24;
 
 /// Whether a text has the form of a pseudonym. A caller may send such a text as a value, so it must
 /// never be compared with stored values as it is: the caller would pass for the one whose pseudonym

@@ -3,11 +3,15 @@
 //! Facts come from the catalog and from operators. A request that sends the name of a fact is
 //! refused, because it could choose its own tier.
 
+mod namespaces;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::digest::{Digester, is_pseudonym};
 use crate::policy::Name;
+
+pub use namespaces::{FactSets, NamespaceFacts};
 
 /// The names of facts, each with the attribute that it is a fact about. Callers may not send them.
 pub type Sources = BTreeMap<Name, Name>;
@@ -81,6 +85,9 @@ impl Facts {
         }
         let is_used = |name: &Name| values.values().any(|facts| facts.contains_key(name));
         self.sources.retain(|name, owner| **owner != *attribute || is_used(name));
+        if values.is_empty() {
+            self.by_attribute.remove(attribute);
+        }
         had_facts
     }
 
@@ -132,6 +139,32 @@ impl Facts {
     /// The names of all facts, each with its attribute.
     pub fn names(&self) -> impl Iterator<Item = (&Name, &Name)> {
         self.sources.iter()
+    }
+
+    /// Every fact about a value, in whichever form it is stored.
+    pub fn about(&self, attribute: &str, value: &str) -> BTreeMap<Name, Name> {
+        let names = self.sources.iter().filter(|(_, owner)| ***owner == *attribute);
+        let found = |(name, _): (&Name, &Name)| {
+            Some((name.clone(), self.lookup(attribute, value, name)?.clone()))
+        };
+        names.filter_map(found).collect()
+    }
+
+    /// Whether there is no fact, and no name of one.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// The number of facts.
+    pub fn count(&self) -> usize {
+        let values = self.by_attribute.values().flat_map(BTreeMap::values);
+        values.map(BTreeMap::len).sum()
+    }
+
+    /// The number of facts with this name.
+    pub fn count_named(&self, name: &str) -> usize {
+        let values = self.by_attribute.values().flat_map(BTreeMap::values);
+        values.filter(|facts| facts.contains_key(name)).count()
     }
 
     /// Adds the facts of `other`, which replace facts about the same value and name: run-time facts

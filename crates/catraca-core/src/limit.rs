@@ -56,6 +56,17 @@ macro_rules! limit {
                 &[]
             }
 
+            /// Whether the two limits of tiers have no common state, so that the tiers must not
+            /// share a counter.
+            pub fn counts_apart_from(&self, other: &Self, count_denied: bool) -> bool {
+                match (self, other) {
+                    $((Self::$name(own), Self::$name(other)) => {
+                        own.counts_apart_from(other, count_denied)
+                    })*
+                    _ => false,
+                }
+            }
+
             /// The limit divided by the number of nodes, rounded up: what one node admits while the
             /// shared store is unavailable.
             #[must_use]

@@ -5,17 +5,21 @@
 //! precedence, because callers look it up first.
 
 mod index;
+mod namespaces;
+mod range_index;
 #[cfg(test)]
 mod tests;
 
 use crate::address::{Address, AddressRange};
 use crate::time::Time;
 
-use index::Index;
+use namespaces::NamespaceIndexes;
 
 /// One entry of the allowlist or the blocklist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessListEntry {
+    /// The only namespace in which it applies; absent means all.
+    pub namespace: Option<String>,
     /// The callers that it matches.
     pub target: ListTarget,
     /// The operator's reason.
@@ -39,9 +43,11 @@ pub enum ListTarget {
     },
 }
 
-/// The addresses and attributes by which a caller is looked up.
+/// The namespace, addresses and attributes by which a caller is looked up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallerIdentity<'a> {
+    /// The namespace of the caller.
+    pub namespace: &'a str,
     /// Every address of the caller.
     pub addresses: &'a [Address],
     /// Every attribute with its normalised value.
@@ -51,26 +57,27 @@ pub struct CallerIdentity<'a> {
 /// Both lists, ready for lookups.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
-    allow: Index,
-    block: Index,
+    allow: NamespaceIndexes,
+    block: NamespaceIndexes,
 }
 
 impl Lists {
-    /// Lists of these entries. Of several entries for one target, the one that expires last is
-    /// used.
+    /// Lists of these entries. Of several entries for one target and namespace, the one that
+    /// expires last is used.
     pub fn new(allow: Vec<AccessListEntry>, block: Vec<AccessListEntry>) -> Self {
-        Self { allow: Index::new(allow), block: Index::new(block) }
+        Self { allow: NamespaceIndexes::new(allow), block: NamespaceIndexes::new(block) }
     }
 
-    /// Whether neither list has an entry, expired ones included.
-    pub fn is_empty(&self) -> bool {
-        self.allow.is_empty() && self.block.is_empty()
+    /// Whether neither list has an entry that applies in this namespace, expired ones included.
+    pub fn is_empty_in(&self, namespace: &str) -> bool {
+        self.allow.is_empty_in(namespace) && self.block.is_empty_in(namespace)
     }
 
-    /// Whether an entry is stored under a pseudonym of a value of this attribute. Only then must a
-    /// caller's value be digested to find it.
-    pub fn has_pseudonyms(&self, attribute: &str) -> bool {
-        self.allow.has_pseudonyms(attribute) || self.block.has_pseudonyms(attribute)
+    /// Whether an entry that applies in this namespace is stored under a pseudonym of a value of
+    /// this attribute. Only then must a caller's value be digested to find it.
+    pub fn has_pseudonyms(&self, namespace: &str, attribute: &str) -> bool {
+        self.allow.has_pseudonyms(namespace, attribute)
+            || self.block.has_pseudonyms(namespace, attribute)
     }
 
     /// The allowlist entry that matches the caller now; of several, the one that expires last.

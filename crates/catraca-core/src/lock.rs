@@ -5,24 +5,38 @@
 //! them in one enum; `table` applies them to the state of one namespace. A store that cannot call
 //! Rust implements the same operations in its own language; `docs/locks-store.md` is its contract.
 //! A lease is proven by a secret of which only the digest reaches this module. Waiting for a lock
-//! is not done here: the queues are in the library.
+//! is not done here: the queues are in the library. Without the feature `locks` only the terms of a
+//! catalog are left.
 
+#[cfg(feature = "locks")]
 pub mod counters;
+#[cfg(feature = "locks")]
 mod digest;
+#[cfg(feature = "locks")]
 pub mod id;
+#[cfg(feature = "locks")]
 pub mod name;
+#[cfg(feature = "locks")]
 pub mod operation;
+#[cfg(feature = "locks")]
 pub mod persistence;
 pub mod refusal;
+#[cfg(feature = "locks")]
 pub mod reply;
+#[cfg(feature = "locks")]
 pub mod requests;
+#[cfg(feature = "locks")]
 pub mod table;
 pub mod terms;
 
+#[cfg(feature = "locks")]
 pub use id::{LeaseId, LeaseKey};
+#[cfg(feature = "locks")]
 pub use name::{CalendarName, LockName, NameDigest};
+#[cfg(feature = "locks")]
 pub use operation::{LockOp, LockOutcome, LockReply};
 pub use refusal::LockRefusal;
+#[cfg(feature = "locks")]
 pub use table::LockTable;
 pub use terms::{Durability, KindTerms, LockTerms, VersionPolicy};
 

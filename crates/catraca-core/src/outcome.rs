@@ -3,7 +3,15 @@
 //! Front ends fill it in from an HTTP response or from the caller's report. It is interpreted when
 //! the settle is planned.
 
-use std::io;
+#[cfg(feature = "outcome-body")]
+mod body_size;
+#[cfg(feature = "outcome-body")]
+mod outcome_body;
+#[cfg(feature = "outcome-body")]
+mod unique_keys;
+
+#[cfg(feature = "outcome-body")]
+pub use outcome_body::OutcomeBody;
 
 /// The longest block that an upstream's `Retry-After` can start: one day, in seconds. A broken
 /// header must not block a caller for years; an upstream that needs longer repeats the header.
@@ -14,7 +22,8 @@ pub const RETRY_AFTER_SECS_MAX: i64 = 24 * 3_600;
 pub struct Outcome {
     /// The HTTP status, or the caller's equivalent: from 100 to 599.
     pub status: Option<u16>,
-    /// The JSON body of the response; null if there is none.
+    /// The JSON body of the response; null if there is none. Only conditions read it.
+    #[cfg(feature = "outcome-body")]
     pub body: serde_json::Value,
     /// The size of the body, as far as the front end knows it.
     pub body_size: BodySize,
@@ -44,6 +53,13 @@ impl Outcome {
         Self { status: Some(status), ..Self::default() }
     }
 
+    /// The same outcome with this body.
+    #[cfg(feature = "outcome-body")]
+    #[must_use]
+    pub fn with_body(self, body: OutcomeBody) -> Self {
+        Self { body: body.value, body_size: body.size, body_invalid: body.is_invalid, ..self }
+    }
+
     /// The seconds of the `Retry-After` header, at most [`RETRY_AFTER_SECS_MAX`]. `None` if there
     /// is none, or if it is a date or zero.
     pub fn retry_after_secs(&self) -> Option<i64> {
@@ -55,57 +71,11 @@ impl Outcome {
         Some(seconds.min(RETRY_AFTER_SECS_MAX)).filter(|seconds| *seconds > 0)
     }
 
-    /// The size of the body in bytes; `None` if it exceeds `bytes_max`.
-    pub fn body_bytes_within(&self, bytes_max: usize) -> Option<usize> {
-        let bytes = match self.body_size {
-            BodySize::Unmeasured => json_bytes_within(&self.body, bytes_max)?,
-            BodySize::Bytes(bytes) => bytes,
-            BodySize::OverLimit => return None,
-        };
-        Some(bytes).filter(|bytes| *bytes <= bytes_max)
-    }
-}
-
-/// The length of a value as compact JSON; `None` if it exceeds `bytes_max`, at which measuring
-/// stops.
-fn json_bytes_within(value: &serde_json::Value, bytes_max: usize) -> Option<usize> {
-    let mut budget = ByteBudget { left: bytes_max };
-    serde_json::to_writer(&mut budget, value).ok()?;
-    Some(bytes_max - budget.left)
-}
-
-/// Counts the bytes that are written, and fails when the maximum is exceeded.
-struct ByteBudget {
-    left: usize,
-}
-
-impl io::Write for ByteBudget {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.left.checked_sub(bytes.len());
-        self.left = left.ok_or(io::ErrorKind::FileTooLarge)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_is_as_large_as_its_compact_json() {
-        let body = serde_json::json!({"a": [1, -2.5, null, true], "é\n": "\"x\""});
-        let bytes = body.to_string().len();
-        let outcome = Outcome { body, ..Outcome::default() };
-        assert_eq!(outcome.body_bytes_within(bytes), Some(bytes));
-        assert_eq!(outcome.body_bytes_within(bytes - 1), None);
-        let known = Outcome { body_size: BodySize::Bytes(9), ..outcome };
-        assert_eq!(known.body_bytes_within(9), Some(9));
-        assert_eq!(known.body_bytes_within(8), None);
-        let left_out = Outcome { body_size: BodySize::OverLimit, ..known };
-        assert_eq!(left_out.body_bytes_within(usize::MAX), None);
+    /// Whether there is a body that conditions can read.
+    pub fn has_body(&self) -> bool {
+        #[cfg(feature = "outcome-body")]
+        return !self.body.is_null();
+        #[cfg(not(feature = "outcome-body"))]
+        false
     }
 }

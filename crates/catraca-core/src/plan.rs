@@ -8,11 +8,11 @@ use crate::batch::{self, Batch, CheckRow};
 use crate::catalog::Catalog;
 use crate::digest::{Digester, Domain, Key};
 use crate::limit::Limit;
-use crate::policy::{Mode, Policy, Terms};
+use crate::policy::{KeySpec, Mode, Name, Policy, Terms};
 use crate::policy_epochs::PolicyEpochs;
 use crate::refusal::Refusal;
 use crate::request::{Check, DEFAULT_NAMESPACE};
-use crate::select::{KeyParts, SelectedPolicy, Selection};
+use crate::select::{KeyParts, SelectedPolicy, Selection, normalise};
 use crate::sharding::Sharding;
 use crate::subject::Subject;
 use crate::ticket::{TicketBody, TicketRow};
@@ -164,7 +164,7 @@ pub fn plan_check<'c, 's>(
             Some(terms) => {
                 // Zero is never used: an in-flight row needs a ticket, so then there is an id.
                 let lease = id.map_or(0, lease_id);
-                batch.rows.push(check_row(catalog, scope, check, row, terms, lease));
+                batch.rows.push(check_row(catalog, scope, check, row, terms, lease)?);
             }
             // A key attribute is missing and the policy denies: there is no row for the store, and
             // the other rows must not be charged.
@@ -172,6 +172,7 @@ pub fn plan_check<'c, 's>(
         }
     }
     let body = id.map(|id| ticket_body(catalog, scope, check, &rows, &batch.rows, id));
+    let body = body.transpose()?;
     if let Some(body) = &body {
         let bytes = body.to_bytes_in_bounds()?;
         batch.new_reference = new_reference(catalog, scope, check, &rows, body, bytes);
@@ -194,30 +195,54 @@ fn check_row(
     row: &SelectedPolicy<'_, '_>,
     terms: &Terms,
     lease: u64,
-) -> CheckRow {
+) -> Result<CheckRow, Refusal> {
     let policy = catalog.policy(row.policy);
-    CheckRow {
+    Ok(CheckRow {
         key: scope.key(&policy.name, &row.parts),
         tier_counter: row.tier_counter,
+        shared: row.shared.clone(),
         family: scope.family(policy),
         limit: terms.limit.clone(),
-        held: held_units(policy, terms, check.cost),
+        held: held_units(catalog, policy, terms, check)?,
         penalty: terms.block,
         shadow: row.mode == Mode::Shadow,
         count_denied: policy.count_denied,
         lease,
         on_full: policy.on_failure,
-    }
+    })
 }
 
 /// Units that the check charges before the real cost is known: one lease for in-flight limits, zero
-/// without a limit.
-pub fn held_units(policy: &Policy, terms: &Terms, requested: Option<i64>) -> i64 {
-    match terms.limit {
+/// without a limit. Refuses an invalid value of the attribute that weights are chosen by.
+pub fn held_units(
+    catalog: &Catalog,
+    policy: &Policy,
+    terms: &Terms,
+    check: &Check<'_>,
+) -> Result<i64, Refusal> {
+    Ok(match terms.limit {
         Limit::Unlimited => 0,
         _ if terms.limit.takes_lease() => 1,
-        _ => terms.cost.units_to_hold(requested, policy.reserve),
-    }
+        _ => {
+            let requested = weighted_cost(catalog, terms, check)?;
+            terms.cost.units_to_hold(requested, policy.reserve)
+        }
+    })
+}
+
+/// The cost that a check states, weighted as that of its outcome will be.
+#[inline]
+fn weighted_cost(
+    catalog: &Catalog,
+    terms: &Terms,
+    check: &Check<'_>,
+) -> Result<Option<i64>, Refusal> {
+    let (Some(units), Some(weights)) = (check.cost, terms.cost.weights()) else {
+        return Ok(check.cost);
+    };
+    let raw = check.subject.get(&weights.by);
+    let value = raw.map(|raw| normalise(catalog, &weights.by, raw)).transpose()?;
+    Ok(Some(weights.weigh(units, value.as_deref())))
 }
 
 /// Whether any row can be settled or credited, so that the check needs a ticket.
@@ -235,7 +260,7 @@ fn ticket_body(
     rows: &Selection<'_, '_>,
     planned: &[CheckRow],
     id: u128,
-) -> Box<TicketBody> {
+) -> Result<Box<TicketBody>, Refusal> {
     let with_terms =
         || rows.iter().filter(|row| has_terms(row)).map(|row| (catalog.policy(row.policy), row));
     // The ticket can be settled for the longest `hold` of its policies.
@@ -251,7 +276,11 @@ fn ticket_body(
         };
         ticket_rows.push(ticket_row(scope, policy, row, planned, parts));
     }
-    Box::new(TicketBody {
+    let bans = with_terms().flat_map(|(policy, _)| &policy.bans);
+    let weights = with_terms().filter_map(|(_, row)| row.terms?.cost.weights());
+    let names = bans.flat_map(|ban| ban.when.attributes()).chain(weights.map(|own| &own.by));
+    let attributes = attributes_for_settle(catalog, scope, names, check)?;
+    Ok(Box::new(TicketBody {
         id,
         gate: check.gate.to_owned(),
         unlisted: scope.unlisted.is_some(),
@@ -263,13 +292,8 @@ fn ticket_body(
             .zip(planned.first())
             .map(|(reference, row)| scope.reference_key(reference, row.key)),
         rows: ticket_rows,
-        attributes: attributes_for_bans(
-            catalog,
-            scope,
-            with_terms().map(|(policy, _)| policy),
-            check,
-        ),
-    })
+        attributes,
+    }))
 }
 
 /// The base key of a row. For a policy that was never reset it is equal to the planned key, which
@@ -300,6 +324,7 @@ fn ticket_row(
         key: base_key_of(scope, policy, row, planned),
         held: planned.held,
         shadow: planned.shadow,
+        each: matches!(policy.key_spec, KeySpec::Each(_)),
         parts,
     }
 }
@@ -318,25 +343,25 @@ pub fn display_parts(
     displayed.collect()
 }
 
-/// The attributes that ban conditions read, for the ticket. The subject is not available at the
-/// settle. Private values are replaced by pseudonyms.
-fn attributes_for_bans<'p>(
+/// The attributes that ban conditions and weights read, for the ticket. The subject is not
+/// available at the settle. Private values are replaced by pseudonyms. An invalid value is refused
+/// as one of a key is: no condition could match it, and the ban would silently not start.
+fn attributes_for_settle<'p>(
     catalog: &Catalog,
     scope: &KeyScope<'_>,
-    policies: impl Iterator<Item = &'p Policy>,
+    names: impl Iterator<Item = &'p Name>,
     check: &Check<'_>,
-) -> Vec<(String, String)> {
+) -> Result<Vec<(String, String)>, Refusal> {
     let mut found: Vec<(String, String)> = Vec::new();
-    let names = policies.flat_map(|policy| &policy.bans).flat_map(|ban| ban.when.attributes());
     for name in names {
         let is_known = found.iter().any(|(other, _)| **other == **name);
         if let Some(raw) = check.subject.get(name).filter(|_| !is_known) {
-            let value = crate::select::normalise(catalog, name, raw).unwrap_or_default();
+            let value = normalise(catalog, name, raw)?;
             let parts = KeyParts::from_iter([(&**name, value)]);
             found.extend(display_parts(catalog, scope.digester, &parts));
         }
     }
-    found
+    Ok(found)
 }
 
 /// The reference to store, if the check has one and can be settled.

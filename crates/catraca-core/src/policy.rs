@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::condition::Condition;
 use crate::limit::{Limit, Penalty};
-use crate::price::{Cost, StatusSet};
+use crate::price::{Cost, CostWeights, StatusSet};
 use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
@@ -68,12 +68,26 @@ pub struct Policy {
 pub struct Terms {
     /// The algorithm and its numbers.
     pub limit: Limit,
+    /// The refill of a bucket as the catalog writes it; `limit` has it in lowest terms.
+    pub refill: Option<Rate>,
     /// The block that starts when the limit is exceeded.
     pub block: Option<Penalty>,
     /// The price of a request.
     pub cost: Cost,
     /// Events after settle that give units back.
     pub credits: Vec<CreditRule>,
+}
+
+impl Terms {
+    /// The limit as text, with the refill of a bucket as the catalog writes it.
+    pub fn describe_limit(&self) -> String {
+        match (&self.limit, self.refill) {
+            (Limit::Bucket(bucket), Some(refill)) => {
+                format!("bucket of {}, refill {refill}", bucket.size)
+            }
+            (limit, _) => limit.describe(),
+        }
+    }
 }
 
 /// The terms of the callers that match `when`.
@@ -195,6 +209,29 @@ impl Policy {
             || !terms.credits.is_empty()
             || !self.bans.is_empty()
             || self.watch.is_some()
+    }
+
+    /// The weights of all its costs.
+    pub fn weights(&self) -> impl Iterator<Item = &CostWeights> {
+        let terms = self.base.iter().chain(self.tiers.iter().map(|tier| &tier.terms));
+        terms.filter_map(|terms| terms.cost.weights())
+    }
+
+    /// Whether a ban rule or a cost reads the body of an outcome, so that a proxy must keep it.
+    pub fn reads_outcome_body(&self) -> bool {
+        let mut terms = self.base.iter().chain(self.tiers.iter().map(|tier| &tier.terms));
+        self.bans.iter().any(|ban| ban.when.reads_body())
+            || terms.any(|terms| matches!(terms.cost, Cost::Body(_)))
+    }
+
+    /// Whether a cost finds its units in a body, such as an event of a stream.
+    #[cfg(feature = "outcome-body")]
+    pub fn finds_cost_in(&self, body: &serde_json::Value) -> bool {
+        let mut terms = self.base.iter().chain(self.tiers.iter().map(|tier| &tier.terms));
+        terms.any(|terms| match &terms.cost {
+            Cost::Body(cost) => cost.units_in(body).is_some(),
+            _ => false,
+        })
     }
 
     /// The terms of a ticket's tier. A catalog reloaded since the check may have removed the tier;

@@ -1,6 +1,10 @@
 //! Costs: the units that a request reserves at check, and its final price at settle.
 //!
-//! Prices depend on the outcome's status alone; only ban conditions read response bodies.
+//! A price depends on the outcome's status, or on units that the outcome reports.
+
+mod body_cost;
+
+pub use body_cost::{BodyCost, CostWeights};
 
 /// How a policy prices a request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -14,6 +18,8 @@ pub enum Cost {
     Table(PriceTable),
     /// The units that the caller reports at settle.
     Reported,
+    /// The units that the caller or the outcome's body reports, weighted.
+    Body(Box<BodyCost>),
 }
 
 /// The price of one outcome.
@@ -23,6 +29,12 @@ pub enum Price {
     Units(i64),
     /// All units that are left, for an upstream that reported its own quota as exhausted.
     Drain,
+}
+
+impl From<i64> for Price {
+    fn from(units: i64) -> Self {
+        Self::Units(units)
+    }
 }
 
 /// Prices by status. An exact status wins over its class, and a class over the default.
@@ -67,25 +79,34 @@ impl PriceTable {
 impl Cost {
     /// Whether the amount is known only at settle.
     pub fn is_priced_at_settle(&self) -> bool {
-        matches!(self, Self::Table(_) | Self::Reported)
+        matches!(self, Self::Table(_) | Self::Reported | Self::Body(_))
     }
 
-    /// The units that a check reserves: `requested` is what the caller states, `reserve` is the
-    /// policy's amount for a price that is known only at settle.
+    /// What a unit costs, if an attribute decides it.
+    pub fn weights(&self) -> Option<&CostWeights> {
+        match self {
+            Self::Body(cost) => cost.weights.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The units that a check reserves: `requested` is what the caller states, weighted; `reserve`
+    /// is the policy's amount for a price that is known only at settle.
     pub fn units_to_hold(&self, requested: Option<i64>, reserve: i64) -> i64 {
         match self {
             Self::Units(units) => *units,
             Self::Request => requested.unwrap_or(1),
-            Self::Table(_) | Self::Reported => requested.unwrap_or(reserve),
+            Self::Table(_) | Self::Reported | Self::Body(_) => requested.unwrap_or(reserve),
         }
     }
 
-    /// The final price of an outcome whose check reserved `held` units.
+    /// The final price of an outcome whose check reserved `held` units; `reported` is what the
+    /// outcome reports, weighted.
     pub fn settled_price(&self, held: i64, status: Option<u16>, reported: Option<i64>) -> Price {
         match self {
             Self::Request | Self::Units(_) => Price::Units(held),
             Self::Table(table) => table.price(status),
-            Self::Reported => Price::Units(reported.unwrap_or(held)),
+            Self::Reported | Self::Body(_) => Price::Units(reported.unwrap_or(held)),
         }
     }
 }

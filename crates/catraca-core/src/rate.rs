@@ -24,10 +24,9 @@ pub struct Rate {
 }
 
 /// Why a text is not a rate.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateError {
     /// Almost a rate: the error suggests what was probably meant.
-    #[error("`{text}` is not a rate: write `{meant}`")]
     Misspelt {
         /// What was written.
         text: String,
@@ -35,43 +34,31 @@ pub enum RateError {
         meant: Rate,
     },
     /// An amount alone.
-    #[error("`{text}` is not a rate: say per how long, such as `{text} per 1m`")]
     NoPeriod {
         /// What was written.
         text: String,
     },
     /// Below zero.
-    #[error("`{text}` is negative: write an amount of zero or more, such as `10 per 15m`")]
     Negative {
         /// What was written.
         text: String,
     },
     /// An amount with a point or a comma.
-    #[error(
-        "`{text}` has a fraction: amounts are whole numbers, so lengthen the duration instead \
-         (`5 per 2s`, not `2.5 per 1s`) or group digits with underscores (`25_000 per 1m`)"
-    )]
     Fraction {
         /// What was written.
         text: String,
     },
     /// More than every store can count exactly.
-    #[error("`{text}` is too much: the largest amount is 9007199254740991")]
     TooMuch {
         /// What was written.
         text: String,
     },
     /// A duration of zero, or forever.
-    #[error(
-        "`{text}` has no usable duration: a rate needs one above zero and with an end, \
-         such as `10 per 15m`"
-    )]
     Endless {
         /// What was written.
         text: String,
     },
     /// The duration is invalid.
-    #[error("in the rate `{text}`, {cause}")]
     Duration {
         /// What was written.
         text: String,
@@ -79,12 +66,47 @@ pub enum RateError {
         cause: SpanError,
     },
     /// Any other text.
-    #[error("`{text}` is not a rate: write an amount per a duration, such as `10 per 15m`")]
     Malformed {
         /// What was written.
         text: String,
     },
 }
+
+impl fmt::Display for RateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misspelt { text, meant } => write!(f, "`{text}` is not a rate: write `{meant}`"),
+            Self::NoPeriod { text } => {
+                write!(f, "`{text}` is not a rate: say per how long, such as `{text} per 1m`")
+            }
+            Self::Negative { text } => write!(
+                f,
+                "`{text}` is negative: write an amount of zero or more, such as `10 per 15m`"
+            ),
+            Self::Fraction { text } => write!(
+                f,
+                "`{text}` has a fraction: amounts are whole numbers, so lengthen the duration \
+                 instead (`5 per 2s`, not `2.5 per 1s`) or group digits with underscores \
+                 (`25_000 per 1m`)"
+            ),
+            Self::TooMuch { text } => {
+                write!(f, "`{text}` is too much: the largest amount is 9007199254740991")
+            }
+            Self::Endless { text } => write!(
+                f,
+                "`{text}` has no usable duration: a rate needs one above zero and with an end, \
+                 such as `10 per 15m`"
+            ),
+            Self::Duration { text, cause } => write!(f, "in the rate `{text}`, {cause}"),
+            Self::Malformed { text } => write!(
+                f,
+                "`{text}` is not a rate: write an amount per a duration, such as `10 per 15m`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RateError {}
 
 impl Rate {
     /// Reads `10 per 15m`; the amount may group its digits, as in `25_000 per 1m`.

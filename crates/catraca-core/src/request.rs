@@ -17,6 +17,10 @@ pub const NAME_BYTES_MAX: usize = 256;
 pub const REASON_MAX: usize = 500;
 /// The namespace of callers without one.
 pub const DEFAULT_NAMESPACE: &str = "default";
+/// The most checks in one batch call.
+pub const CHECKS_MAX: usize = 100;
+/// The longest name of a program that sends checks, in bytes.
+pub const CALLER_BYTES_MAX: usize = 64;
 
 /// A request for a decision: may this caller pass now?
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +91,12 @@ pub fn validate_name(what: &'static str, name: &str) -> Result<(), Refusal> {
         return Err(Refusal::BadName { what, bytes, max: NAME_BYTES_MAX });
     }
     validate_storable(what, name)
+}
+
+/// Whether these bytes can name a program that sends checks: `A-Z a-z 0-9 . _ / -`.
+pub fn is_caller_name(name: &[u8]) -> bool {
+    let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._/-".contains(byte);
+    (1..=CALLER_BYTES_MAX).contains(&name.len()) && name.iter().all(is_allowed)
 }
 
 /// Whether a text can be stored everywhere: PostgreSQL cannot store U+0000.

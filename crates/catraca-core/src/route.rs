@@ -1,11 +1,16 @@
 //! Routes: finds the gate of an HTTP request by its method and path, and reads attributes from it.
 //!
-//! The first route that matches, in the order of the file, wins. Bodies are not read.
+//! The first route that matches, in the order of the file, wins.
 
+mod cookie;
+mod gate_choice;
 mod path;
+
+use std::borrow::Cow;
 
 use crate::catalog::{AttributeSource, Catalog, Route};
 
+pub use cookie::cookie_values;
 pub(crate) use path::fold_case;
 pub use path::{AmbiguousPath, CanonicalPath, decode};
 
@@ -32,15 +37,15 @@ impl Catalog {
     }
 
     /// The first route of one gate that matches a request, for callers that have chosen the gate
-    /// themselves and need only its attributes. If no route of the gate sets attributes, the path
-    /// is not parsed, and an ambiguous path is not an error.
+    /// themselves and need only what a route reads. If no route of the gate reads anything, the
+    /// path is not parsed, and an ambiguous path is not an error.
     pub fn route_of_gate(
         &self,
         gate: &str,
         request: &RouteRequest<'_>,
     ) -> Result<Option<(&Route, CanonicalPath)>, AmbiguousPath> {
-        let of_gate = |route: &Route| *route.gate == *gate;
-        if !self.routes.iter().any(|route| of_gate(route) && !route.set.is_empty()) {
+        let of_gate = |route: &Route| route.gate.targets().any(|target| **target == *gate);
+        if !self.routes.iter().any(|route| of_gate(route) && route.reads_request()) {
             return Ok(None);
         }
         self.first_route(request, of_gate)
@@ -84,7 +89,8 @@ fn path_matches(pattern: &[String], segments: &[String]) -> bool {
     }
 }
 
-/// Reads an attribute's value from a request; `header` and `query` look up a name.
+/// Reads an attribute's value from the head of a request, for tools that have no more of it;
+/// `header` and `query` look up a name. Of two cookies with the same name, the first is read.
 pub fn attribute_value(
     pick: &AttributeSource,
     path: &CanonicalPath,
@@ -93,10 +99,17 @@ pub fn attribute_value(
 ) -> Option<String> {
     match pick {
         AttributeSource::Header(name) => header(name),
+        AttributeSource::Cookie(name) => {
+            let line = header("cookie")?;
+            cookie_values(&line, name).next().map(Cow::into_owned)
+        }
         AttributeSource::Query(name) => query(name),
         // Segments are counted from one.
         AttributeSource::Segment(number) => path.segments.get(number.checked_sub(1)?).cloned(),
         AttributeSource::Literal(text) => Some(text.clone()),
+        AttributeSource::Body(_) | AttributeSource::Claim(_) | AttributeSource::Certificate(_) => {
+            None
+        }
     }
 }
 

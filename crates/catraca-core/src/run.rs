@@ -38,7 +38,7 @@ pub fn run<C: CellStore>(batch: &Batch, cells: &mut C, now: Time) -> Reply {
         Batch::Recall(key) => Reply::Recall(recall(*key, cells, now)),
         Batch::Credit(credit) => Reply::Credit(credit::run(credit, cells, now)),
         Batch::Block(rows) => Reply::Block(blocks::block(rows, cells, now)),
-        Batch::Unblock(keys) => Reply::Unblock(blocks::unblock(keys, cells, now)),
+        Batch::Unblock(rows) => Reply::Unblock(blocks::unblock(rows, cells, now)),
         Batch::Reset(keys) => {
             blocks::reset(keys, cells, now);
             Reply::Reset(now)

@@ -9,16 +9,19 @@ pub mod orphan;
 mod tier;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::algorithm::SharedBuckets;
 use crate::catalog::Catalog;
-use crate::facts::Facts;
+use crate::facts::NamespaceFacts;
 use crate::policy::{KeyPart, KeySpec, Mode, Name, OnMissing, Policy, PolicyId, Terms};
 use crate::refusal::Refusal;
 use crate::subject::Subject;
 
 pub use normalise::{normal_form, normalise};
+pub(crate) use tier::CounterSharing;
 
 /// The longest chain of `otherwise`, in steps.
 pub const CHAIN_MAX: usize = 4;
@@ -28,8 +31,8 @@ pub const CHAIN_MAX: usize = 4;
 pub struct Selector<'c> {
     /// The catalog.
     pub catalog: &'c Catalog,
-    /// The facts of the catalog and those set at run time.
-    pub facts: &'c Facts,
+    /// The facts of the catalog and those set at run time that apply in the subject's namespace.
+    pub facts: NamespaceFacts<'c>,
     /// The modes that an operator has overridden.
     pub modes: &'c [(PolicyId, Mode)],
 }
@@ -43,6 +46,8 @@ pub struct SelectedPolicy<'c, 's> {
     pub tier: Option<u8>,
     /// The id of the tier, if it has a counter of its own.
     pub tier_counter: Option<u32>,
+    /// The buckets of the other tiers that share the counter.
+    pub shared: Option<Arc<SharedBuckets>>,
     /// The terms; absent when the policy denies because its key is incomplete.
     pub terms: Option<&'c Terms>,
     /// The parts of the key: attributes with normalised values.
@@ -249,7 +254,7 @@ struct CandidatePolicy<'c> {
     policy: &'c Policy,
     mode: Mode,
     instead_of: Option<PolicyId>,
-    facts: &'c Facts,
+    facts: NamespaceFacts<'c>,
 }
 
 impl<'c> CandidatePolicy<'c> {
@@ -267,10 +272,17 @@ impl<'c> CandidatePolicy<'c> {
             return;
         }
         let tier = terms.and_then(|(tier, _)| tier);
+        let (tier_counter, shared) = match terms {
+            Some((tier, terms)) if !self.policy.tiers.is_empty() => {
+                self.counter(tier, terms, &parts)
+            }
+            _ => (None, None),
+        };
         rows.push(SelectedPolicy {
             policy: self.id,
             tier,
-            tier_counter: tier.and_then(|tier| self.tier_counter(tier, &parts)),
+            tier_counter,
+            shared,
             terms: terms.map(|(_, terms)| terms),
             parts,
             mode: self.mode,
@@ -281,11 +293,21 @@ impl<'c> CandidatePolicy<'c> {
 }
 
 impl CandidatePolicy<'_> {
-    /// The id of the tier, if it has a counter of its own.
-    fn tier_counter(&self, index: u8, parts: &KeyParts<'_, '_>) -> Option<u32> {
-        let tier = self.policy.tiers.get(usize::from(index))?;
-        let own = tier::has_own_counter(self.policy, tier, parts, self.facts);
-        own.then_some(tier.id)
+    /// The id of the tier, if it has a counter of its own; else the buckets of the other tiers that
+    /// share the counter of the key.
+    fn counter(
+        &self,
+        tier: Option<u8>,
+        terms: &Terms,
+        parts: &KeyParts<'_, '_>,
+    ) -> (Option<u32>, Option<Arc<SharedBuckets>>) {
+        let attributes = parts.iter().map(|(name, _)| *name);
+        let sharing = CounterSharing { policy: self.policy, facts: self.facts, attributes };
+        let tier = tier.and_then(|index| self.policy.tiers.get(usize::from(index)));
+        match tier.filter(|tier| sharing.has_own_counter(tier)) {
+            Some(tier) => (Some(tier.id), None),
+            None => (None, sharing.shared_buckets(&terms.limit)),
+        }
     }
 }
 

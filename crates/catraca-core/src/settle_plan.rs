@@ -8,10 +8,11 @@ use smallvec::SmallVec;
 use crate::batch::{self, BanRow, ReferenceUpdate, SettleRow, WatchRow};
 use crate::cell::block::{BlockNote, BlockProposal, Origin};
 use crate::condition::{ConditionEvaluator, ConditionResult};
-use crate::outcome::Outcome;
+use crate::facts::NamespaceFacts;
+use crate::outcome::{BodySize, Outcome};
 use crate::plan::{KeyScope, lease_id};
 use crate::policy::{BanRule, Mode, Policy, PolicyId, Terms};
-use crate::price::{Cost, Price};
+use crate::price::{BodyCost, Cost, Price};
 use crate::refusal::Refusal;
 use crate::request::{validate_cost, validate_status};
 use crate::select::Selector;
@@ -28,9 +29,9 @@ pub struct SettlePlan {
     /// How many conditions could not be evaluated: a missing field, values of different types, or
     /// too much work.
     pub failed_conditions: u32,
-    /// Whether a condition reads the body, but the body was too large to be evaluated.
+    /// Whether a condition or a cost reads the body, but the body was too large to be read.
     pub body_truncated: bool,
-    /// Whether a ban rule reads the body and got none, because the body is not readable as JSON.
+    /// Whether a ban rule or a cost reads the body and got none, because the body is not JSON.
     pub body_invalid: bool,
 }
 
@@ -59,6 +60,7 @@ pub fn plan_settle(
         body_invalid: false,
     };
     let mut rules = BanRules::new(selector, ticket, outcome);
+    let mut reads_body = false;
     for (index, row) in ticket.body.rows.iter().enumerate() {
         // A row without an instant was not charged; a policy can have been removed from the
         // catalog.
@@ -70,16 +72,28 @@ pub fn plan_settle(
             // The tier of the ticket was removed, and the policy has limits only in its tiers.
             let Some(terms) = policy.terms_of(row.tier) else { continue };
             let matching_bans = rules.matching(id, policy);
-            let context =
-                SettleContext { scope, ticket, row, policy, outcome, matching_bans, shadow, storm };
+            let facts = selector.facts;
+            let context = SettleContext {
+                scope,
+                facts,
+                ticket,
+                row,
+                policy,
+                outcome,
+                matching_bans,
+                shadow,
+                storm,
+            };
             // Fits in `u8`: a ticket has at most 2,048 bytes, and the key of each row has 16.
             plan.batch.rows.push(context.settle_row(index as u8, terms, at));
+            reads_body |= matches!(terms.cost, Cost::Body(_));
             plan.rows.push((id, index));
         }
     }
     plan.failed_conditions = rules.failed;
-    plan.body_truncated = rules.evaluator.body_truncated();
-    plan.body_invalid = rules.evaluator.body_invalid();
+    let is_over_limit = outcome.body_size == BodySize::OverLimit;
+    plan.body_truncated = rules.evaluator.body_truncated() || (reads_body && is_over_limit);
+    plan.body_invalid = rules.evaluator.body_invalid() || (reads_body && outcome.body_invalid);
     Ok(plan)
 }
 
@@ -127,6 +141,7 @@ impl<'a> BanRules<'a> {
 /// One row of a ticket, with everything that its settle depends on.
 struct SettleContext<'a> {
     scope: &'a KeyScope<'a>,
+    facts: NamespaceFacts<'a>,
     ticket: &'a Ticket,
     row: &'a TicketRow,
     policy: &'a Policy,
@@ -147,6 +162,7 @@ impl SettleContext<'_> {
             ticket_index: index,
             key: self.scope.current_key(&self.row.policy, self.row.key),
             tier_counter: self.row.tier_counter(),
+            shared: self.row.shared_buckets(self.policy, &terms.limit, self.facts),
             family: self.scope.family(self.policy),
             limit: terms.limit.clone(),
             held: self.row.held,
@@ -168,8 +184,22 @@ impl SettleContext<'_> {
         // since the check.
         match &terms.cost {
             Cost::Request | Cost::Units(_) => Price::Units(self.row.held),
+            Cost::Body(body) => terms.cost.settled_price(
+                self.row.held,
+                self.outcome.status,
+                self.weighted_units(body),
+            ),
             cost => cost.settled_price(self.row.held, self.outcome.status, self.outcome.cost),
         }
+    }
+
+    /// The units of the outcome, weighted by the attribute in the ticket.
+    fn weighted_units(&self, cost: &BodyCost) -> Option<i64> {
+        let units = cost.units(self.outcome)?;
+        let Some(weights) = &cost.weights else { return Some(units) };
+        let mut attributes = self.ticket.body.attributes.iter();
+        let value = attributes.find(|(name, _)| **name == *weights.by);
+        Some(weights.weigh(units, value.map(|(_, value)| value.as_str())))
     }
 
     /// The length of the block that the upstream asks for: its `Retry-After`, but only for an

@@ -5,14 +5,28 @@
 //! it must never repeat under one secret.
 
 mod bytes;
+#[cfg(feature = "settle")]
+mod cipher;
+#[cfg(not(feature = "settle"))]
+mod no_cipher;
 
-use chacha20poly1305::aead::{Aead, Payload};
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use std::sync::Arc;
+
 use data_encoding::BASE64URL_NOPAD;
 
+use crate::algorithm::SharedBuckets;
 use crate::digest::{Key, Secret};
+use crate::facts::NamespaceFacts;
+use crate::limit::Limit;
+use crate::policy::Policy;
 use crate::refusal::Refusal;
+use crate::select::CounterSharing;
 use crate::time::{Span, Time};
+
+#[cfg(feature = "settle")]
+use cipher::Cipher;
+#[cfg(not(feature = "settle"))]
+use no_cipher::DisabledCipher as Cipher;
 
 /// The most bytes of a ticket as text.
 pub const TICKET_BYTES_MAX: usize = 2048;
@@ -57,14 +71,35 @@ pub struct TicketRow {
     pub held: i64,
     /// Whether the policy was in shadow mode.
     pub shadow: bool,
+    /// Whether the policy counted each attribute on its own.
+    pub each: bool,
     /// The key parts for display, private values as pseudonyms.
     pub parts: Vec<(String, String)>,
 }
 
 impl TicketRow {
+    /// The attribute that this row counts, for a policy with `each`.
+    pub fn attribute(&self) -> Option<&str> {
+        self.parts.first().filter(|_| self.each).map(|(name, _)| name.as_str())
+    }
+
     /// The tier whose own counter the check charged.
     pub fn tier_counter(&self) -> Option<u32> {
         self.tier.filter(|_| self.own_counter)
+    }
+
+    /// The buckets of the other tiers that share the charged counter now.
+    pub fn shared_buckets(
+        &self,
+        policy: &Policy,
+        limit: &Limit,
+        facts: NamespaceFacts<'_>,
+    ) -> Option<Arc<SharedBuckets>> {
+        if self.tier_counter().is_some() {
+            return None;
+        }
+        let attributes = self.parts.iter().map(|(name, _)| &**name);
+        CounterSharing { policy, facts, attributes }.shared_buckets(limit)
     }
 }
 
@@ -82,9 +117,9 @@ pub struct Ticket {
 /// Encrypts and decrypts tickets.
 #[derive(Clone)]
 pub struct TicketSealer {
-    cipher: XChaCha20Poly1305,
+    cipher: Cipher,
     /// The ciphers of older secrets, whose tickets are still accepted.
-    older: Vec<XChaCha20Poly1305>,
+    older: Vec<Cipher>,
 }
 
 impl std::fmt::Debug for TicketSealer {
@@ -121,17 +156,14 @@ impl TicketSealer {
     /// A sealer that uses the engine's secret.
     pub fn new(secret: &Secret) -> Self {
         let keys = secret.derive_all("catraca 1 ticket");
-        let older = keys[1..].iter().map(|key| XChaCha20Poly1305::new(key.into())).collect();
-        Self { cipher: XChaCha20Poly1305::new(&keys[0].into()), older }
+        let older = keys[1..].iter().map(Cipher::new).collect();
+        Self { cipher: Cipher::new(&keys[0]), older }
     }
 
     /// Encrypts a ticket for one namespace, which is authenticated with it.
     pub fn seal(&self, ticket: &Ticket, namespace: &str) -> String {
         let plain = bytes::write_ticket(ticket);
-        let payload = Payload { msg: &plain, aad: namespace.as_bytes() };
-        // Fails only for messages far above the size limit. The token is then empty after the id,
-        // which `try_open` refuses.
-        let sealed = self.cipher.encrypt(&nonce(ticket.body.id), payload).unwrap_or_default();
+        let sealed = self.cipher.encrypt(ticket.body.id, &plain, namespace);
         // The id is sent in clear because it is the nonce.
         let mut token = ticket.body.id.to_le_bytes().to_vec();
         token.extend_from_slice(&sealed);
@@ -151,23 +183,14 @@ impl TicketSealer {
         let token = BASE64URL_NOPAD.decode(token.as_bytes()).ok()?;
         let (id, sealed) = token.split_first_chunk::<16>()?;
         let id = u128::from_le_bytes(*id);
-        let plain = std::iter::once(&self.cipher).chain(&self.older).find_map(|cipher| {
-            let payload = Payload { msg: sealed, aad: namespace.as_bytes() };
-            cipher.decrypt(&nonce(id), payload).ok()
-        })?;
+        let mut ciphers = std::iter::once(&self.cipher).chain(&self.older);
+        let plain = ciphers.find_map(|cipher| cipher.decrypt(id, sealed, namespace))?;
         // The body repeats the id, and both must be equal.
         bytes::read_ticket(&plain).filter(|ticket| ticket.body.id == id)
     }
 }
 
-fn nonce(id: u128) -> XNonce {
-    let mut nonce = [0; 24];
-    // The other eight bytes are zero: the id alone is unique.
-    nonce[..16].copy_from_slice(&id.to_le_bytes());
-    nonce.into()
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "settle"))]
 mod tests {
     use super::*;
 
@@ -179,10 +202,17 @@ mod tests {
             key: Key::from_bytes([7; 16]),
             held: 20,
             shadow: true,
+            each: true,
             parts: vec![("ip".into(), "198.51.100.7".into())],
         };
-        let other =
-            TicketRow { tier: None, own_counter: false, held: 0, shadow: false, ..row.clone() };
+        let other = TicketRow {
+            tier: None,
+            own_counter: false,
+            held: 0,
+            shadow: false,
+            each: false,
+            ..row.clone()
+        };
         let body = TicketBody {
             id: 0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF0,
             gate: "g".into(),

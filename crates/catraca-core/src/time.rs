@@ -3,17 +3,15 @@
 //! They have at most 53 bits, because Redis scripts compute with doubles and every store must
 //! compute the same integers. This module must not read a clock: `now` is always an argument.
 
+mod rfc3339;
 mod span;
+mod std_types;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::fmt::temporal::Pieces;
-
-pub use span::{Span, SpanError, parse_span};
+pub use span::{LONGEST_DAYS, Span, SpanError, parse_span};
 
 /// The largest integer that every store represents exactly.
 const LARGEST: i64 = (1 << 53) - 1;
@@ -23,21 +21,36 @@ const LARGEST: i64 = (1 << 53) - 1;
 pub struct Time(i64);
 
 /// Why a text is not an instant.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeError {
     /// Not RFC 3339.
-    #[error("`{text}` is not an instant: write RFC 3339 with a zone, such as 2026-01-01T00:30:00Z")]
     Malformed {
         /// What was written.
         text: String,
     },
     /// Earlier than the Unix epoch.
-    #[error("`{text}` is too early: the first instant is 1970-01-01T00:00:00Z")]
     TooEarly {
         /// What was written.
         text: String,
     },
 }
+
+impl fmt::Display for TimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed { text } => write!(
+                f,
+                "`{text}` is not an instant: write RFC 3339 with a zone, such as \
+                 2026-01-01T00:30:00Z"
+            ),
+            Self::TooEarly { text } => {
+                write!(f, "`{text}` is too early: the first instant is 1970-01-01T00:00:00Z")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TimeError {}
 
 impl Time {
     /// The Unix epoch.
@@ -99,25 +112,16 @@ impl Time {
     /// Reads RFC 3339. Digits below the microsecond are dropped. An instant past the range is
     /// [`Time::FOREVER`]: `9999-12-31T23:59:59Z` is commonly written for "never".
     pub fn parse_rfc3339(text: &str) -> Result<Self, TimeError> {
-        match text.trim().parse::<Timestamp>() {
-            Ok(read) if read < Timestamp::UNIX_EPOCH => {
-                Err(TimeError::TooEarly { text: text.to_owned() })
-            }
-            Ok(read) => Ok(Self::from_micros(read.as_microsecond())),
-            Err(_) if is_last_hours(text.trim()) => Ok(Self::FOREVER),
-            Err(_) => Err(TimeError::Malformed { text: text.to_owned() }),
+        match rfc3339::parse(text.trim()) {
+            Some(..0) => Err(TimeError::TooEarly { text: text.to_owned() }),
+            Some(micros) => Ok(Self::from_micros(micros)),
+            None => Err(TimeError::Malformed { text: text.to_owned() }),
         }
     }
 
     /// Writes RFC 3339 in UTC, with no fraction, three or six digits, as many as needed.
     pub fn to_rfc3339(self) -> String {
-        // The range of `Time` lies within the range of `Timestamp`, so the default is never used.
-        let stamp = Timestamp::from_microsecond(self.0).unwrap_or_default();
-        match self.0 {
-            micros if micros % 1_000_000 == 0 => format!("{stamp:.0}"),
-            micros if micros % 1_000 == 0 => format!("{stamp:.3}"),
-            _ => format!("{stamp:.6}"),
-        }
+        rfc3339::write(self)
     }
 }
 
@@ -125,15 +129,6 @@ impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_rfc3339())
     }
-}
-
-/// Whether a text is a valid instant in the last hours of the year 9999. `Timestamp` does not
-/// accept them, so that every instant has a local time in every time zone.
-fn is_last_hours(text: &str) -> bool {
-    Pieces::parse(text).is_ok_and(|read| {
-        let is_instant = read.time().is_some() && read.offset().is_some();
-        is_instant && read.date() >= Date::constant(9999, 12, 30)
-    })
 }
 
 /// Clamps microseconds to the range of instants and spans.

@@ -19,13 +19,9 @@ use super::{Address, read};
 pub struct AddressRange(IpNet);
 
 /// Why a text is not a range.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeError {
     /// Bits set beyond the prefix.
-    #[error(
-        "`{text}` is not the start of its range: \
-         write {network}, or {address} for that address alone"
-    )]
     StrayBits {
         /// What was written.
         text: String,
@@ -35,7 +31,6 @@ pub enum RangeError {
         address: Address,
     },
     /// A prefix longer than the address.
-    #[error("`{text}` has no such prefix: write /0 to /{longest}")]
     Prefix {
         /// What was written.
         text: String,
@@ -43,14 +38,33 @@ pub enum RangeError {
         longest: u8,
     },
     /// Not an address and a prefix length.
-    #[error(
-        "`{text}` is not a range: write one such as 203.0.113.0/24, 2001:db8::/32 or 198.51.100.7"
-    )]
     Malformed {
         /// What was written, cut short.
         text: String,
     },
 }
+
+impl fmt::Display for RangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StrayBits { text, network, address } => write!(
+                f,
+                "`{text}` is not the start of its range: write {network}, or {address} for that \
+                 address alone"
+            ),
+            Self::Prefix { text, longest } => {
+                write!(f, "`{text}` has no such prefix: write /0 to /{longest}")
+            }
+            Self::Malformed { text } => write!(
+                f,
+                "`{text}` is not a range: write one such as 203.0.113.0/24, 2001:db8::/32 or \
+                 198.51.100.7"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RangeError {}
 
 impl AddressRange {
     /// Reads `203.0.113.0/24`, `2001:db8::/32` or a bare address.

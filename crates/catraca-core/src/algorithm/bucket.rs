@@ -4,13 +4,14 @@
 //! accumulate in `rem`, and every whole `period` in `rem` is one token. No product exceeds 2^53,
 //! which docs/batch.md shows term by term.
 
+pub(super) mod shared_buckets;
+
 use super::{
     Algorithm, CounterPosition, CounterState, LimitOptions, RowFigures, TermsWriter, part_of,
 };
 use crate::cell::{Cell, CellTable, Second, instant_of, second_after};
 use crate::codec::wire::{Reader, Writer};
 use crate::codec::{CodecError, Fields};
-use crate::digest::Key;
 use crate::limit::EXACT_MAX;
 use crate::located::{
     FieldSchema, Node, Report, SourceLocation, TableFields, TableSchema, ValueSchema, scalar,
@@ -123,18 +124,22 @@ impl Algorithm for BucketTerms {
     #[inline]
     fn load<C: CellTable<Bucket>>(
         &self,
-        key: Key,
+        at: CounterPosition<'_>,
         cells: &mut C,
-        now: Time,
     ) -> CounterState<Bucket> {
         // `refill_to` never moves `at` backwards, so `at` is the later of `now` and the last write.
-        let found = cells.get(key, now).map(|cell| cell.refill_to(self, now));
-        let bucket = found.unwrap_or_else(|| Bucket::full(self, now));
+        let found = cells.get(at.key, at.now).map(|cell| cell.refill_to(self, at.now));
+        let bucket = found.unwrap_or_else(|| Bucket::full(self, at.now));
         CounterState { state: bucket, now: bucket.at, exists: found.is_some() }
     }
 
     #[inline]
-    fn free<C: CellTable<Bucket>>(&self, bucket: &Bucket, _: CounterPosition, _: &mut C) -> i64 {
+    fn free<C: CellTable<Bucket>>(
+        &self,
+        bucket: &Bucket,
+        _: CounterPosition<'_>,
+        _: &mut C,
+    ) -> i64 {
         bucket.tokens
     }
 
@@ -143,7 +148,7 @@ impl Algorithm for BucketTerms {
     fn charge<C: CellTable<Bucket>>(
         &self,
         bucket: &mut Bucket,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         units: i64,
         _: u64,
@@ -152,6 +157,7 @@ impl Algorithm for BucketTerms {
         // A bucket that did not change is not written: a write would replace the instant at which
         // it is forgotten.
         if taken != 0 {
+            bucket.keep_for(at.shared);
             cells.put(at.key, *bucket, at.now);
         }
         taken
@@ -161,7 +167,7 @@ impl Algorithm for BucketTerms {
     fn refund<C: CellTable<Bucket>>(
         &self,
         bucket: &mut Bucket,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         _: Time,
         units: i64,
@@ -173,7 +179,7 @@ impl Algorithm for BucketTerms {
     fn figures<C: CellTable<Bucket>>(
         &self,
         bucket: &Bucket,
-        _: CounterPosition,
+        _: CounterPosition<'_>,
         _: &mut C,
         need: i64,
     ) -> RowFigures {
@@ -250,8 +256,8 @@ pub struct Bucket {
     pub rem: i64,
     /// A fingerprint of the refill under which `rem` was counted.
     pub tag: u32,
-    /// When the bucket is full again, under the terms of the last write. A full bucket is equal to
-    /// none.
+    /// When the bucket is full again, under the terms of the last write and those of the tiers that
+    /// shared it then. A full bucket is equal to none.
     pub forget: Second,
 }
 

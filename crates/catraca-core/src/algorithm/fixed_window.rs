@@ -7,7 +7,6 @@ use super::{
 use crate::cell::{Cell, CellTable, Second, instant_of, second_after};
 use crate::codec::wire::{Reader, Writer};
 use crate::codec::{CodecError, Fields};
-use crate::digest::Key;
 use crate::limit::EXACT_MAX;
 use crate::located::{FieldSchema, Node, Report, ValueSchema, scalar};
 use crate::rate::Rate;
@@ -69,6 +68,11 @@ impl Algorithm for FixedTerms {
         Self { limit: part_of(self.limit, nodes), ..*self }
     }
 
+    /// One counter has one start, so a window of another length would end that of this one.
+    fn counts_apart_from(&self, other: &Self, _: bool) -> bool {
+        self.span != other.span
+    }
+
     #[inline]
     fn reported_span(&self) -> Option<Span> {
         Some(self.span)
@@ -80,12 +84,11 @@ impl Algorithm for FixedTerms {
 
     fn load<C: CellTable<FixedWindow>>(
         &self,
-        key: Key,
+        at: CounterPosition<'_>,
         cells: &mut C,
-        now: Time,
     ) -> CounterState<Option<FixedWindow>> {
-        let found = cells.get(key, now).copied();
-        let now = found.map_or(now, |window| now.max(window.start));
+        let found = cells.get(at.key, at.now).copied();
+        let now = found.map_or(at.now, |window| at.now.max(window.start));
         // Judged with the span of this batch: it may differ from the span of the last write.
         let open = found.and_then(|window| window.still_open(self, now));
         // A cell whose window has ended still exists: its next window needs no new slot.
@@ -95,7 +98,7 @@ impl Algorithm for FixedTerms {
     fn free<C: CellTable<FixedWindow>>(
         &self,
         window: &Option<FixedWindow>,
-        _: CounterPosition,
+        _: CounterPosition<'_>,
         _: &mut C,
     ) -> i64 {
         self.limit - window.map_or(0, |window| window.used)
@@ -105,7 +108,7 @@ impl Algorithm for FixedTerms {
     fn charge<C: CellTable<FixedWindow>>(
         &self,
         window: &mut Option<FixedWindow>,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         units: i64,
         _: u64,
@@ -124,7 +127,7 @@ impl Algorithm for FixedTerms {
     fn count_denied<C: CellTable<FixedWindow>>(
         &self,
         window: &mut Option<FixedWindow>,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         units: i64,
     ) {
@@ -137,7 +140,7 @@ impl Algorithm for FixedTerms {
     fn refund<C: CellTable<FixedWindow>>(
         &self,
         state: &mut Option<FixedWindow>,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         charged_at: Time,
         units: i64,
@@ -152,7 +155,7 @@ impl Algorithm for FixedTerms {
     fn figures<C: CellTable<FixedWindow>>(
         &self,
         window: &Option<FixedWindow>,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         need: i64,
     ) -> RowFigures {

@@ -9,7 +9,6 @@ use crate::catalog::read::UNITS_MAX;
 use crate::cell::{Cell, CellTable};
 use crate::codec::wire::{Reader, Writer};
 use crate::codec::{CodecError, Fields};
-use crate::digest::Key;
 use crate::limit::EXACT_MAX;
 use crate::located::{FieldSchema, Node, Report, ValueSchema, scalar};
 use crate::time::{Span, Time};
@@ -66,14 +65,18 @@ impl Algorithm for InflightTerms {
         Self { limit: part_of(self.limit, nodes), ..*self }
     }
 
-    fn load<C: CellTable<InFlight>>(&self, key: Key, cells: &mut C, now: Time) -> CounterState<()> {
-        let found = cells.get(key, now).map(|leases| leases.prune(now));
+    fn load<C: CellTable<InFlight>>(
+        &self,
+        at: CounterPosition<'_>,
+        cells: &mut C,
+    ) -> CounterState<()> {
+        let found = cells.get(at.key, at.now).map(|leases| leases.prune(at.now));
         // `now` does not move: leases store their ends, not the instant of the last write.
-        CounterState { state: (), now, exists: found.is_some() }
+        CounterState { state: (), now: at.now, exists: found.is_some() }
     }
 
     /// Leases that have ended were dropped by `load`.
-    fn free<C: CellTable<InFlight>>(&self, (): &(), at: CounterPosition, cells: &mut C) -> i64 {
+    fn free<C: CellTable<InFlight>>(&self, (): &(), at: CounterPosition<'_>, cells: &mut C) -> i64 {
         let live = cells.get(at.key, at.now).map_or(0, |leases| leases.live.len() as i64);
         self.limit - live
     }
@@ -81,7 +84,7 @@ impl Algorithm for InflightTerms {
     fn charge<C: CellTable<InFlight>>(
         &self,
         (): &mut (),
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         _: i64,
         lease: u64,
@@ -99,7 +102,7 @@ impl Algorithm for InflightTerms {
 
     fn release_lease<C: CellTable<InFlight>>(
         &self,
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         lease: u64,
     ) {
@@ -110,7 +113,7 @@ impl Algorithm for InflightTerms {
     fn figures<C: CellTable<InFlight>>(
         &self,
         (): &(),
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         _: i64,
     ) -> RowFigures {

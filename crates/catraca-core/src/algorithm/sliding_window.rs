@@ -13,7 +13,6 @@ use crate::batch::WindowFigures;
 use crate::cell::{Cell, CellTable, Second, instant_of, second_after};
 use crate::codec::wire::{Reader, Writer};
 use crate::codec::{CodecError, Fields};
-use crate::digest::Key;
 use crate::limit::EXACT_MAX;
 use crate::located::{FieldSchema, Node, Report};
 use crate::time::{Span, Time};
@@ -59,6 +58,13 @@ impl Algorithm for WindowList {
         self.iter().map(|window| window.share(nodes)).collect()
     }
 
+    /// A span drops units that a longer one still counts, and counted denials drop those above
+    /// their limit.
+    fn counts_apart_from(&self, other: &Self, count_denied: bool) -> bool {
+        let spans = |windows: &Self| windows.iter().map(|window| window.span).collect::<Vec<_>>();
+        if count_denied { self != other } else { spans(self) != spans(other) }
+    }
+
     #[inline]
     fn reported_span(&self) -> Option<Span> {
         self.first().map(|window| window.span)
@@ -70,17 +76,16 @@ impl Algorithm for WindowList {
 
     fn load<C: CellTable<SlidingWindow>>(
         &self,
-        key: Key,
+        at: CounterPosition<'_>,
         cells: &mut C,
-        now: Time,
     ) -> CounterState<()> {
-        let Some(sliding) = cells.get(key, now) else {
-            return CounterState { state: (), now, exists: false };
+        let Some(sliding) = cells.get(at.key, at.now) else {
+            return CounterState { state: (), now: at.now, exists: false };
         };
-        let now = sliding.effective_now(now);
+        let now = sliding.effective_now(at.now);
         if sliding.per_window.len() != self.len() {
             // By `edit`, because its size changes.
-            cells.edit(key, now, |sliding| sliding.change_windows(self, now));
+            cells.edit(at.key, now, |sliding| sliding.change_windows(self, now));
             return CounterState { state: (), now, exists: true };
         }
         // Pruned with the spans of this batch: entries that have left their window do not return if
@@ -92,7 +97,7 @@ impl Algorithm for WindowList {
     fn free<C: CellTable<SlidingWindow>>(
         &self,
         (): &(),
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
     ) -> i64 {
         match cells.get(at.key, at.now) {
@@ -104,7 +109,7 @@ impl Algorithm for WindowList {
     fn charge<C: CellTable<SlidingWindow>>(
         &self,
         (): &mut (),
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         units: i64,
         _: u64,
@@ -116,7 +121,7 @@ impl Algorithm for WindowList {
     fn count_denied<C: CellTable<SlidingWindow>>(
         &self,
         (): &mut (),
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         units: i64,
     ) {
@@ -126,7 +131,7 @@ impl Algorithm for WindowList {
     fn refund<C: CellTable<SlidingWindow>>(
         &self,
         (): &mut (),
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         charged_at: Time,
         units: i64,
@@ -138,7 +143,7 @@ impl Algorithm for WindowList {
     fn figures<C: CellTable<SlidingWindow>>(
         &self,
         (): &(),
-        at: CounterPosition,
+        at: CounterPosition<'_>,
         cells: &mut C,
         need: i64,
     ) -> RowFigures {
@@ -165,7 +170,7 @@ impl Algorithm for WindowList {
 /// Changes the cell in place, or creates it.
 fn edit_or_create<C: CellTable<SlidingWindow>>(
     windows: &WindowList,
-    at: CounterPosition,
+    at: CounterPosition<'_>,
     cells: &mut C,
     change: impl Fn(&mut SlidingWindow),
 ) {
@@ -213,8 +218,8 @@ impl SlidingWindow {
         self.per_window.iter().filter_map(WindowEntries::newest).fold(now, Time::max)
     }
 
-    /// Assigns the units to another number of windows: the catalog or the caller's tier has changed
-    /// it. Every window has the newest units of one history, so the one with the most has all that
+    /// Assigns the units to another number of windows: the catalog has changed it. Every
+    /// window has the newest units of one history, so the one with the most has all that
     /// are known.
     fn change_windows(&mut self, windows: &[WindowTerms], now: Time) {
         let most = self.per_window.iter().max_by_key(|entries| entries.used_units());

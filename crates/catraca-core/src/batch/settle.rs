@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::RowCounter;
+use crate::algorithm::SharedBuckets;
 use crate::cell::Block;
 use crate::cell::block::{BlockProposal, Origin};
 use crate::digest::Key;
@@ -48,6 +49,8 @@ pub struct SettleRow {
     pub key: Key,
     /// The tier whose own counter the check charged, as in [`CheckRow`](super::CheckRow).
     pub tier_counter: Option<u32>,
+    /// The buckets of the other tiers that share the counter.
+    pub shared: Option<Arc<SharedBuckets>>,
     /// The same for all keys of a policy. Adjacent rows of one family are banned together.
     pub family: u64,
     /// The terms of the ticket's tier in the active catalog.
@@ -78,8 +81,11 @@ pub struct SettleRow {
 
 impl SettleRow {
     /// The counter of the row.
-    pub fn counter(&self) -> RowCounter {
-        RowCounter::new(self.key, self.tier_counter, self.family)
+    pub fn counter(&self) -> RowCounter<'_> {
+        RowCounter {
+            shared: self.shared.as_deref(),
+            ..RowCounter::new(self.key, self.tier_counter, self.family)
+        }
     }
 }
 
@@ -175,12 +181,14 @@ pub struct CreditBatch {
 }
 
 /// One bucket to credit.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CreditRow {
     /// The current key of the bucket.
     pub key: Key,
     /// The terms of the bucket in the active catalog.
     pub terms: BucketTerms,
+    /// The buckets of the other tiers that share this one.
+    pub shared: Option<Arc<SharedBuckets>>,
     /// Tokens to give back.
     pub amount: i64,
 }

@@ -3,11 +3,11 @@
 //! Codes are part of the interface: tools match on them, so a code never gets another meaning.
 
 /// Every code with its meaning, in alphabetical order.
-pub const CODES: [(&str, &str); 89] = [
+pub const CODES: [(&str, &str); 95] = [
     ("align-not-fixed", "`align` with an algorithm other than `fixed`."),
     ("always-private", "`session` or `token` declared as not private."),
     ("bad-address", "A text that is not an address or a range of them."),
-    ("bad-amount", "A number below the smallest valid one."),
+    ("bad-amount", "A number that is out of range."),
     ("bad-body-size", "A body size that is out of range."),
     ("bad-condition", "A condition that does not compile, or is too long or deep."),
     ("bad-cpf-cnpj", "A value that is not a CPF or a CNPJ."),
@@ -18,6 +18,7 @@ pub const CODES: [(&str, &str); 89] = [
     ("bad-name", "A name that is empty, too long, or has invalid characters."),
     ("bad-percent", "A text that is not a percentage, or one that has no meaning here."),
     ("bad-pick", "An attribute of a route that is not read from a part of the request."),
+    ("bad-pix-key", "A value that is not a key of Pix."),
     ("bad-prefix", "An IPv6 prefix that is out of range."),
     ("bad-rate", "A text that is not a rate."),
     ("bad-route", "A `match` that no request could have."),
@@ -27,9 +28,15 @@ pub const CODES: [(&str, &str); 89] = [
     ("bad-upstream", "An upstream that is not an HTTP address."),
     ("bad-value", "A value that no request can have."),
     ("bad-variable", "A variable with invalid syntax, or with a value that is too long."),
+    (
+        "bad-weight",
+        "Weights of a cost that are incomplete, or by a value that tickets do not have.",
+    ),
     ("block-below-window", "A block that ends before its window does."),
     ("block-unused", "A block in a policy without a limit that starts it."),
+    ("body-without-upstream", "A route that reads the body of requests, and has no upstream."),
     ("by-and-each", "A policy with both `by` and `each`."),
+    ("condition-reads-fact", "A condition on a fact, which it never sees."),
     (
         "condition-reads-private",
         "A condition on a private value, of which it sees the pseudonym only.",
@@ -44,12 +51,14 @@ pub const CODES: [(&str, &str); 89] = [
     ("duplicate-span", "Two windows of the same length."),
     ("empty-gate", "A gate without policies."),
     ("endless-duration", "`forever` where a finite duration is needed."),
+    ("gate-by-unset", "A gate that is chosen by an attribute which the route does not set."),
     ("gate-shadows-policy", "A gate named like a policy that it leaves out."),
     ("hold-too-long", "A `hold` longer than tickets live."),
     ("include-cycle", "A file that includes itself."),
     ("include-too-deep", "Files that include each other too deeply."),
     ("include-unreadable", "A file that could not be loaded."),
     ("inexact", "A number that not every store computes exactly."),
+    ("large-tickets", "A gate whose tickets are too large for values of common lengths."),
     ("margin-not-bucket", "`margin` with an algorithm other than `bucket`."),
     ("max-below-first", "An escalation whose longest block is shorter than its first."),
     ("missing-field", "A required field that is missing."),

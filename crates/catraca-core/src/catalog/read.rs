@@ -7,7 +7,9 @@
 mod attribute;
 mod ban;
 mod block;
+mod body_cost;
 mod bounds;
+mod feature;
 mod gate;
 mod include;
 mod key_parts;
@@ -21,14 +23,19 @@ mod policy_schema;
 mod price;
 mod process_sections;
 mod route;
+mod route_cost;
+mod route_gate;
 mod route_pattern;
+mod route_source;
 mod scalar;
 mod schema;
 mod section;
 mod settle_section;
 mod shard_by;
 mod terms;
+mod ticket_size;
 mod tier;
+mod upstream;
 mod value;
 mod variables;
 
@@ -37,6 +44,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::DeTable;
 
+use self::feature::FEATURE_CODES;
 use self::include::File;
 use self::otherwise_chain::PolicyIds;
 use self::variables::VariableSubstitution;
@@ -48,8 +56,12 @@ use crate::policy::{Name, PolicyId};
 pub use crate::located::names::{NAME_MAX, nearest};
 pub use crate::located::{DIAGNOSTICS_MAX, SourceFile};
 pub use attribute::AttributeTable;
+pub(super) use attribute::KINDS;
+pub(super) use gate::UNLISTED;
 pub use include::IncludedFile;
 pub use lists::ended_entries;
+pub(super) use network::{ENCODED_SLASHES, LANGUAGES, PATH_CASES};
+pub(super) use policy::{MODES, ON_FAILURE, ON_MISSING};
 pub use process_sections::{IgnoreProcessSections, ProcessSections};
 pub use schema::CATALOG;
 pub use section::Sections;
@@ -59,7 +71,8 @@ pub use variables::VariableLookup;
 pub use bounds::{
     BANS_MAX, BODY_BYTES_MAX, CATALOG_BYTES_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, FILES_MAX,
     GATE_POLICIES_MAX, HOLD_MAX, INCLUDE_DEPTH_MAX, MESSAGE_MAX, PARTS_MAX, POLICIES_MAX,
-    REMEMBER_MAX, ROUTES_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, VARIABLE_MAX, WINDOWS_MAX,
+    REMEMBER_MAX, ROUTES_MAX, SEGMENTS_MAX, TIERS_MAX, UNITS_MAX, UPSTREAMS_MAX, VARIABLE_MAX,
+    WINDOWS_MAX,
 };
 
 /// Sections whose tables have names, which must differ.
@@ -95,7 +108,7 @@ pub fn read_with(
     variable: VariableLookup<'_>,
     process: &mut dyn ProcessSections,
 ) -> Result<ParsedCatalog, Diagnostics> {
-    let mut report = Report::with_codes(&[&CODES, process.codes()]);
+    let mut report = Report::with_codes(&[&CODES, &FEATURE_CODES, process.codes()]);
     let files = include::load_files(root_name, root_text, load, &mut report);
     let sources: Vec<_> = files.iter().map(File::source).collect();
     let numbered = sources.iter().enumerate();
@@ -146,7 +159,7 @@ fn assemble<'t>(
     gate::report_unsharded(report, &drafts, &gates, shard_by.as_ref());
     let policies: Vec<_> = drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?;
     let rule_cost = gate::rule_cost(&gates, &policies);
-    Some(Catalog {
+    let catalog = Catalog {
         revision,
         policies,
         gates: gates.all,
@@ -165,7 +178,11 @@ fn assemble<'t>(
         settle,
         rule_cost,
         shard_by,
-    })
+    };
+    if !report.has_errors() {
+        ticket_size::warn_of_large_tickets(report, &sections, &catalog);
+    }
+    Some(catalog)
 }
 
 fn read_policies<'t>(

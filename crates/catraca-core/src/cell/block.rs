@@ -3,6 +3,7 @@
 //! Only a release moves the end earlier. The rules here do not depend on the reason of a block.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Cell, allocation_bytes};
 use crate::limit::Penalty;
@@ -82,14 +83,15 @@ impl BlockProposal {
         Self { penalty, origin, shadow, note, prior_offences: None }
     }
 
-    /// An operator's block; [`Span::FOREVER`] for one without an end.
-    pub fn by_operator(span: Span, reason: Option<&str>) -> Self {
+    /// An operator's block; [`Duration::MAX`] for one without an end.
+    pub fn by_operator(length: impl Into<Duration>, reason: Option<&str>) -> Self {
         let note = BlockNote { reason: reason.map(Into::into), ..BlockNote::default() };
-        Self::new(Penalty::without_escalation(span), Origin::Operator, false, note)
+        Self::new(Penalty::without_escalation(length.into().into()), Origin::Operator, false, note)
     }
 
     /// Proposes a known block and its level again, for the time that is left at `now`, so that its
     /// end does not move.
+    #[doc(hidden)]
     pub fn restore(block: Block, now: Time) -> Self {
         let since_end = now.since(block.until);
         let prior = PriorOffences { level: block.level, forget: block.forget, since_end };

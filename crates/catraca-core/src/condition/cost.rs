@@ -44,7 +44,7 @@ impl ConditionCost {
     /// The sum of the costs of several conditions.
     pub fn of<'c>(conditions: impl IntoIterator<Item = &'c Condition>) -> Self {
         conditions.into_iter().fold(Self::default(), |sum, condition| {
-            let cost = condition.analysis.cost;
+            let cost = condition.cost();
             Self {
                 scans: sum.scans.saturating_add(cost.scans),
                 repeated: sum.repeated.saturating_add(cost.repeated),

@@ -1,6 +1,11 @@
 //! Tests of evaluating conditions, and of the errors of compiling them.
 
+use std::sync::Arc;
+
+use cel::{Context, Program};
+
 use super::cost::LOOPED_VALUES_MAX;
+use super::program::ENV;
 use super::*;
 use crate::outcome::Outcome;
 

@@ -1,13 +1,10 @@
-//! The lookup index of one list: ranges in prefix tries, values in a sorted list.
+//! The lookup index of one list in one namespace: ranges by address family, values in a sorted
+//! list.
 //!
 //! A lookup considers every range that contains an address, because the narrowest may have expired
 //! while a wider one has not.
 
-use std::net::IpAddr;
-
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use prefix_trie::PrefixMap;
-
+use super::range_index::RangeIndex;
 use super::{AccessListEntry, CallerIdentity, ListTarget};
 use crate::address::Address;
 use crate::digest::is_pseudonym;
@@ -16,8 +13,8 @@ use crate::time::Time;
 /// The entries of one list.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
-    v4: PrefixMap<Ipv4Net, AccessListEntry>,
-    v6: PrefixMap<Ipv6Net, AccessListEntry>,
+    v4: RangeIndex,
+    v6: RangeIndex,
     /// Entries for values, sorted by attribute and value for binary search.
     values: Vec<AccessListEntry>,
 }
@@ -30,22 +27,19 @@ impl Index {
             left.target.cmp(&right.target).then_with(|| right.end().cmp(&left.end()))
         });
         entries.dedup_by(|next, first| next.target == first.target);
-        let mut index = Self::default();
+        let mut v4 = Vec::new();
+        let mut v6 = Vec::new();
+        let mut values = Vec::new();
         for entry in entries {
-            index.add(entry);
+            let ListTarget::Range(range) = &entry.target else {
+                values.push(entry);
+                continue;
+            };
+            let net = range.net();
+            let family = if net.addr().is_ipv4() { &mut v4 } else { &mut v6 };
+            family.push((net.prefix_len(), net.addr(), entry));
         }
-        index
-    }
-
-    /// Adds the next entry in sorted order.
-    fn add(&mut self, entry: AccessListEntry) {
-        match &entry.target {
-            ListTarget::Range(range) => match range.net() {
-                IpNet::V4(net) => drop(self.v4.insert(net, entry)),
-                IpNet::V6(net) => drop(self.v6.insert(net, entry)),
-            },
-            ListTarget::Value { .. } => self.values.push(entry),
-        }
+        Self { v4: RangeIndex::new(v4), v6: RangeIndex::new(v6), values }
     }
 
     /// Whether the list has no entries.
@@ -78,10 +72,8 @@ impl Index {
     /// The entry of a range that contains an address and expires last.
     fn find_range(&self, address: Address, now: Time) -> Option<&AccessListEntry> {
         let live = |entry: &&AccessListEntry| entry.is_live(now);
-        match address.ip() {
-            IpAddr::V4(ip) => self.v4.cover_values(&ip.into()).filter(live).reduce(later),
-            IpAddr::V6(ip) => self.v6.cover_values(&ip.into()).filter(live).reduce(later),
-        }
+        let ranges = if address.ip().is_ipv4() { &self.v4 } else { &self.v6 };
+        ranges.containing(address.ip()).filter(live).reduce(later)
     }
 
     /// The entry for a value of an attribute.
@@ -100,6 +92,9 @@ fn value_of(entry: &AccessListEntry) -> (&str, &str) {
 }
 
 /// The entry that expires later; the first if they expire together.
-fn later<'a>(first: &'a AccessListEntry, second: &'a AccessListEntry) -> &'a AccessListEntry {
+pub(super) fn later<'a>(
+    first: &'a AccessListEntry,
+    second: &'a AccessListEntry,
+) -> &'a AccessListEntry {
     if second.end() > first.end() { second } else { first }
 }

@@ -8,12 +8,18 @@ fn at(secs: i64) -> Time {
 
 fn range(text: &str, until: Option<i64>) -> AccessListEntry {
     let what = ListTarget::Range(AddressRange::parse(text).unwrap());
-    AccessListEntry { target: what, reason: Some(text.to_owned()), until: until.map(at) }
+    AccessListEntry {
+        namespace: None,
+        target: what,
+        reason: Some(text.to_owned()),
+        until: until.map(at),
+    }
 }
 
 fn value(attribute: &str, value: &str, until: Option<i64>) -> AccessListEntry {
     let what = ListTarget::Value { attribute: attribute.to_owned(), value: value.to_owned() };
     AccessListEntry {
+        namespace: None,
         target: what,
         reason: Some(format!("{attribute}={value}")),
         until: until.map(at),
@@ -28,7 +34,8 @@ fn blocked<'a>(
     now: Time,
 ) -> Option<&'a str> {
     let addresses: Vec<Address> = ips.iter().map(|ip| Address::parse(ip).unwrap()).collect();
-    let who = CallerIdentity { addresses: &addresses, attributes: pairs };
+    let who =
+        CallerIdentity { addresses: &addresses, attributes: pairs, ..CallerIdentity::default() };
     assert!(lists.find_allow_entry(&who, now).is_none());
     lists.find_block_entry(&who, now).and_then(|entry| entry.reason.as_deref())
 }
@@ -140,23 +147,23 @@ fn an_attribute_has_pseudonyms_if_one_of_its_entries_has_that_form() {
         value("ab", "~not-a-pseudonym", None),
         value("ab", "z", None),
     ]);
-    let found = ["", "a", "aa", "ab", "b"].map(|attribute| lists.has_pseudonyms(attribute));
+    let found = ["", "a", "aa", "ab", "b"].map(|attribute| lists.has_pseudonyms("", attribute));
     assert_eq!(found, [false, true, false, false, false]);
     let allowing = Lists::new(vec![value("b", pseudonym, None)], Vec::new());
-    assert!(allowing.has_pseudonyms("b") && !Lists::default().has_pseudonyms("b"));
+    assert!(allowing.has_pseudonyms("", "b") && !Lists::default().has_pseudonyms("", "b"));
 }
 
 #[test]
 fn the_lists_are_apart() {
     let lists = Lists::new(vec![range("10.0.0.0/8", None)], vec![range("10.1.0.0/16", None)]);
     let inner = [Address::parse("10.1.2.3").unwrap()];
-    let who = CallerIdentity { addresses: &inner, attributes: &[] };
+    let who = CallerIdentity { addresses: &inner, ..CallerIdentity::default() };
     assert!(
         lists.find_allow_entry(&who, at(0)).is_some()
             && lists.find_block_entry(&who, at(0)).is_some()
     );
     let outer = [Address::parse("10.2.2.3").unwrap()];
-    let who = CallerIdentity { addresses: &outer, attributes: &[] };
+    let who = CallerIdentity { addresses: &outer, ..CallerIdentity::default() };
     assert!(
         lists.find_allow_entry(&who, at(0)).is_some()
             && lists.find_block_entry(&who, at(0)).is_none()
@@ -165,10 +172,44 @@ fn the_lists_are_apart() {
 
 #[test]
 fn empty_lists_say_so() {
-    assert!(Lists::default().is_empty() && Lists::new(Vec::new(), Vec::new()).is_empty());
-    assert!(!Lists::new(vec![range("::/0", Some(0))], Vec::new()).is_empty());
-    assert!(!blocking(vec![value("a", "b", None)]).is_empty());
+    assert!(Lists::default().is_empty_in("") && Lists::new(Vec::new(), Vec::new()).is_empty_in(""));
+    assert!(!Lists::new(vec![range("::/0", Some(0))], Vec::new()).is_empty_in(""));
+    assert!(!blocking(vec![value("a", "b", None)]).is_empty_in(""));
     assert_eq!(blocked(&Lists::default(), &["::1"], &[("a", "b")], at(0)), None);
+}
+
+fn in_namespace(namespace: &str, entry: AccessListEntry) -> AccessListEntry {
+    AccessListEntry { namespace: Some(namespace.to_owned()), ..entry }
+}
+
+#[test]
+fn an_entry_of_a_namespace_matches_only_there() {
+    let pseudonym = "~07aaaaaaaaaaaaaaaaaaaaaaaa";
+    let lists = Lists::new(
+        vec![in_namespace("blog", value("customer", "ana", None))],
+        vec![
+            in_namespace("shop", range("10.0.0.0/8", Some(100))),
+            in_namespace("shop", value("card", pseudonym, None)),
+            range("10.1.0.0/16", Some(50)),
+        ],
+    );
+    let addresses = [Address::parse("10.1.2.3").unwrap()];
+    let found = |namespace: &str, now: i64| {
+        let attributes = &[("customer", "ana")];
+        let who = CallerIdentity { namespace, addresses: &addresses, attributes };
+        let allowed = lists.find_allow_entry(&who, at(now)).is_some();
+        let blocked = lists.find_block_entry(&who, at(now));
+        (allowed, blocked.and_then(|entry| entry.reason.as_deref()))
+    };
+    assert_eq!(found("shop", 0), (false, Some("10.0.0.0/8")), "both match; the later end wins");
+    assert_eq!(found("blog", 0), (true, Some("10.1.0.0/16")));
+    assert_eq!(found("wiki", 0), (false, Some("10.1.0.0/16")));
+    assert_eq!(found("shop", 50), (false, Some("10.0.0.0/8")));
+    assert_eq!(found("blog", 50), (true, None));
+    let has_pseudonyms = |namespace| lists.has_pseudonyms(namespace, "card");
+    assert!(has_pseudonyms("shop") && !has_pseudonyms("blog"));
+    let own = blocking(vec![in_namespace("shop", range("10.0.0.0/8", None))]);
+    assert!(own.is_empty_in("blog") && !own.is_empty_in("shop"));
 }
 
 /// A lookup finds the same entry as a linear search through all entries.
@@ -196,13 +237,29 @@ fn the_index_finds_what_a_linear_search_finds() {
             .filter(|entry| entry.is_live(now))
             .map(AccessListEntry::end)
             .max();
-        let who = CallerIdentity { addresses: &address, attributes: &[] };
+        let who = CallerIdentity { addresses: &address, ..CallerIdentity::default() };
         assert_eq!(
             lists.find_block_entry(&who, now).map(AccessListEntry::end),
             plain,
             "{ip} at {now}"
         );
     }
+}
+
+#[test]
+fn ranges_of_every_prefix_length_contain_their_addresses() {
+    let all_ones = std::net::Ipv6Addr::from(u128::MAX);
+    for prefix in 0..=128 {
+        let net = ipnet::Ipv6Net::new(all_ones, prefix).unwrap().trunc();
+        let lists = blocking(vec![range(&net.to_string(), None)]);
+        assert!(blocked(&lists, &[&all_ones.to_string()], &[], at(0)).is_some(), "{net}");
+        let is_every_address = prefix == 0;
+        assert_eq!(blocked(&lists, &["::1"], &[], at(0)).is_some(), is_every_address, "{net}");
+        assert_eq!(blocked(&lists, &["255.255.255.255"], &[], at(0)), None, "{net}");
+    }
+    let lists = blocking(vec![range("0.0.0.0/0", None)]);
+    assert!(blocked(&lists, &["198.51.100.7"], &[], at(0)).is_some());
+    assert_eq!(blocked(&lists, &["2001:db8::7"], &[], at(0)), None);
 }
 
 /// All worker threads read the same lists.

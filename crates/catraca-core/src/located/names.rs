@@ -2,7 +2,7 @@
 
 use super::{LocatedKey, Report, SourceLocation};
 
-/// Characters of a name.
+/// The most characters of a name.
 pub const NAME_MAX: usize = 64;
 /// The form of a name, as a regular expression.
 pub const NAME_PATTERN: &str = "^[A-Za-z0-9_.-]{1,64}$";
@@ -12,10 +12,15 @@ pub fn check_key(report: &mut Report, key: LocatedKey<'_>, what: &str) -> bool {
     check_name(report, key.location, key.text, what)
 }
 
+/// Whether a text has the form of a name.
+pub fn is_name(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    (1..=NAME_MAX).contains(&text.len()) && text.chars().all(allowed)
+}
+
 /// Whether a name is valid; reports it at `location` if not.
 pub fn check_name(report: &mut Report, location: SourceLocation, name: &str, what: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    let valid = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(allowed);
+    let valid = is_name(name);
     if !valid {
         let shown =
             if name.is_empty() { "nothing".into() } else { format!("`{}`", name.escape_debug()) };

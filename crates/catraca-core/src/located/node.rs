@@ -35,6 +35,8 @@ pub struct TableFields<'t> {
     pub location: SourceLocation,
     schema: &'static TableSchema,
     entries: Vec<(LocatedKey<'t>, Node<'t>)>,
+    /// The fields that were probably meant by unknown names.
+    misspelt: Vec<&'static str>,
 }
 
 /// The result of reading an optional field. An invalid field was already reported, so it must not
@@ -160,13 +162,17 @@ impl<'t> TableFields<'t> {
     ) -> Option<Self> {
         let what = names::with_article(schema.name);
         let entries = node.entries(report, &format!("a table with the fields of {what}"))?;
+        let mut misspelt = Vec::new();
         for (key, _) in entries.iter().filter(|(key, _)| schema.field(key.text).is_none()) {
             let known: Vec<&str> = schema.names().collect();
             let message = format!("{what} has no field `{}`", key.text);
             let fix = names::suggest(report, key.text, &known);
             report.error("unknown-field", key.location, message, fix);
+            if !report.is_full() {
+                misspelt.extend(names::nearest(key.text, &known));
+            }
         }
-        Some(Self { location, schema, entries })
+        Some(Self { location, schema, entries, misspelt })
     }
 
     /// The fields of a table without a name of its own, such as an item of a list.
@@ -180,7 +186,14 @@ impl<'t> TableFields<'t> {
 
     /// A table that the text leaves out.
     pub fn absent(schema: &'static TableSchema) -> Self {
-        Self { location: SourceLocation::start_of(0), schema, entries: Vec::new() }
+        let location = SourceLocation::start_of(0);
+        Self { location, schema, entries: Vec::new(), misspelt: Vec::new() }
+    }
+
+    /// Whether an unknown field was reported that is probably this one. Errors that only follow
+    /// from its absence are then left out.
+    pub fn is_misspelt(&self, name: &str) -> bool {
+        self.misspelt.contains(&name)
     }
 
     /// The declaration of the table.
@@ -211,7 +224,7 @@ impl<'t> TableFields<'t> {
 
     /// The value of a required field, or an error that shows `example`.
     pub fn require(&self, report: &mut Report, name: &str, example: &str) -> Option<Node<'t>> {
-        if !self.has(name) {
+        if !self.has(name) && !self.is_misspelt(name) {
             let message = format!("the field `{name}` is missing");
             report.error(
                 "missing-field",

@@ -8,6 +8,7 @@ use super::names;
 use super::{Node, Report, SourceLocation};
 use crate::policy::Name;
 use crate::rate::{Percent, Rate};
+use crate::request::COST_MAX;
 use crate::time::{Span, parse_span};
 
 /// A duration above zero, other than `forever`.
@@ -82,6 +83,12 @@ pub fn between(report: &mut Report, node: Node<'_>, least: i64, most: i64) -> Op
     if number < least {
         let message = format!("`{number}` is too small");
         report.error("bad-amount", node.location, message, format!("write at least {least}"));
+        return None;
+    }
+    if number > most && most < COST_MAX {
+        let message = format!("`{number}` is too large");
+        let fix = format!("write a number from {least} to {most}");
+        report.error("bad-amount", node.location, message, fix);
         return None;
     }
     if number > most {

@@ -2,20 +2,18 @@
 //!
 //! A refused request changes nothing. A conflict is not a refusal.
 
-use thiserror::Error;
+use std::fmt;
 
 /// Why a request is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LockRefusal {
     /// A name or a list is empty.
-    #[error("`{field}` is empty: send a value")]
     Empty {
         /// The field.
         field: &'static str,
     },
     /// A text is too long.
-    #[error("`{field}` has {bytes} bytes of at most {max}: send less, or a hash of it")]
     TooLong {
         /// The field.
         field: &'static str,
@@ -25,19 +23,16 @@ pub enum LockRefusal {
         max: usize,
     },
     /// A name contains a control character.
-    #[error("`{field}` contains a control character, such as a line break: remove it")]
     Control {
         /// The field.
         field: &'static str,
     },
     /// A text contains a character that stores cannot hold.
-    #[error("`{field}` contains U+0000, which cannot be stored: remove it")]
     NotStorable {
         /// The field.
         field: &'static str,
     },
     /// A number or an instant is out of range.
-    #[error("`{field}` is {given}: send {wanted}")]
     Bounds {
         /// The field.
         field: &'static str,
@@ -47,7 +42,6 @@ pub enum LockRefusal {
         wanted: String,
     },
     /// A list is too long.
-    #[error("{count} `{field}` are too many: send at most {max}")]
     TooMany {
         /// The field.
         field: &'static str,
@@ -57,7 +51,6 @@ pub enum LockRefusal {
         max: usize,
     },
     /// A list contains a name twice.
-    #[error("`{field}` contains `{name}` twice: send it once")]
     Twice {
         /// The field.
         field: &'static str,
@@ -65,23 +58,59 @@ pub enum LockRefusal {
         name: String,
     },
     /// The version policy is monotonic, but there is no version.
-    #[error("`version_policy` is monotonic, which needs a `version`: send one")]
     NoVersion,
     /// The `request_id` was used for a request with other parameters.
-    #[error(
-        "`request_id` was used for a request with other parameters: send those again, or another id"
-    )]
     RequestIdReused,
     /// The lease of this `request_id` has ended.
-    #[error("the lease of this `request_id` has ended: send another id for a new lease")]
     RequestExpired,
     /// The namespace has the maximum number of leases or versions.
-    #[error("the namespace has its maximum of {max} leases: release some, or wait")]
     Full {
         /// The maximum.
         max: usize,
     },
 }
+
+impl fmt::Display for LockRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty { field } => write!(f, "`{field}` is empty: send a value"),
+            Self::TooLong { field, bytes, max } => write!(
+                f,
+                "`{field}` has {bytes} bytes of at most {max}: send less, or a hash of it"
+            ),
+            Self::Control { field } => {
+                write!(f, "`{field}` contains a control character, such as a line break: remove it")
+            }
+            Self::NotStorable { field } => {
+                write!(f, "`{field}` contains U+0000, which cannot be stored: remove it")
+            }
+            Self::Bounds { field, given, wanted } => {
+                write!(f, "`{field}` is {given}: send {wanted}")
+            }
+            Self::TooMany { field, count, max } => {
+                write!(f, "{count} `{field}` are too many: send at most {max}")
+            }
+            Self::Twice { field, name } => {
+                write!(f, "`{field}` contains `{name}` twice: send it once")
+            }
+            Self::NoVersion => {
+                f.write_str("`version_policy` is monotonic, which needs a `version`: send one")
+            }
+            Self::RequestIdReused => f.write_str(
+                "`request_id` was used for a request with other parameters: send those again, or \
+                 another id",
+            ),
+            Self::RequestExpired => f.write_str(
+                "the lease of this `request_id` has ended: send another id for a new lease",
+            ),
+            Self::Full { max } => {
+                write!(f, "the namespace has its maximum of {max} leases: release some, or wait")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LockRefusal {}
 
 impl LockRefusal {
     /// The error code.

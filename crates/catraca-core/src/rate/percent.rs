@@ -10,27 +10,45 @@ use std::str::FromStr;
 pub struct Percent(u32);
 
 /// Why a text is not a percentage.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PercentError {
     /// Not a number and a percent sign.
-    #[error("`{text}` is not a percentage: write a number and a percent sign, such as 20% or 7.5%")]
     Malformed {
         /// What was written.
         text: String,
     },
     /// More than two digits after the point.
-    #[error("`{text}` is too fine: write at most two digits after the point, such as 7.25%")]
     TooFine {
         /// What was written.
         text: String,
     },
     /// More than 100%.
-    #[error("`{text}` is more than the whole: write at most 100%")]
     TooMuch {
         /// What was written.
         text: String,
     },
 }
+
+impl fmt::Display for PercentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed { text } => write!(
+                f,
+                "`{text}` is not a percentage: write a number and a percent sign, such as 20% or \
+                 7.5%"
+            ),
+            Self::TooFine { text } => write!(
+                f,
+                "`{text}` is too fine: write at most two digits after the point, such as 7.25%"
+            ),
+            Self::TooMuch { text } => {
+                write!(f, "`{text}` is more than the whole: write at most 100%")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PercentError {}
 
 impl Percent {
     /// Reads `20%` or `7.5%`.

@@ -6,8 +6,7 @@
 //! a guess would let the client choose which policy applies.
 
 use std::borrow::Cow;
-
-use thiserror::Error;
+use std::fmt;
 
 use crate::catalog::{EncodedSlash, Network, PathCase};
 
@@ -20,39 +19,50 @@ pub struct CanonicalPath {
 }
 
 /// Why a path has no canonical form.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmbiguousPath {
     /// `%` without two hexadecimal digits.
-    #[error("`%` is not followed by two hexadecimal digits")]
     BrokenEscape,
     /// `%2f`; some servers read it as a separator, others as part of a segment.
-    #[error("it contains an encoded slash (`%2f`); `[network] encoded_slash` can allow it")]
     EncodedSlash,
     /// `\` or `%5c`; some servers read it as `/`.
-    #[error("it contains a backslash")]
     Backslash,
     /// A control character, plain or encoded, such as `%00`.
-    #[error("it contains a control character")]
     ControlCharacter,
     /// `%25` followed by two hexadecimal digits: a server that decodes twice reads another path.
-    #[error("it is encoded twice")]
     EncodedTwice,
     /// `#` in the path or the query: some servers end both there.
-    #[error("the path or the query contains `#`")]
     Fragment,
     /// `//` at the beginning: URL parsers read a host name there.
-    #[error("it begins with two slashes")]
     LeadingSlashes,
     /// `..`: some servers resolve it, others read it as a name.
-    #[error("it contains `..`")]
     ParentSegment,
     /// A space that is not encoded.
-    #[error("it contains a space")]
     Space,
     /// Bytes that are not UTF-8 after decoding.
-    #[error("it is not UTF-8 after decoding")]
     NotUtf8,
 }
+
+impl fmt::Display for AmbiguousPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BrokenEscape => f.write_str("`%` is not followed by two hexadecimal digits"),
+            Self::EncodedSlash => f.write_str(
+                "it contains an encoded slash (`%2f`); `[network] encoded_slash` can allow it",
+            ),
+            Self::Backslash => f.write_str("it contains a backslash"),
+            Self::ControlCharacter => f.write_str("it contains a control character"),
+            Self::EncodedTwice => f.write_str("it is encoded twice"),
+            Self::Fragment => f.write_str("the path or the query contains `#`"),
+            Self::LeadingSlashes => f.write_str("it begins with two slashes"),
+            Self::ParentSegment => f.write_str("it contains `..`"),
+            Self::Space => f.write_str("it contains a space"),
+            Self::NotUtf8 => f.write_str("it is not UTF-8 after decoding"),
+        }
+    }
+}
+
+impl std::error::Error for AmbiguousPath {}
 
 impl CanonicalPath {
     /// The canonical form of a target's path, as the catalog's `[network]` section defines it.

@@ -2,7 +2,7 @@
 //!
 //! Only a release may move the end of a block earlier.
 
-use crate::batch::BlockReply;
+use crate::batch::{BlockReply, UnblockRow};
 use crate::cell::block::{BlockProposal, PriorOffences};
 use crate::cell::{self, Block, Cell, CellStore, CellTable, SlidingWindow};
 use crate::digest::Key;
@@ -104,15 +104,18 @@ fn restore_level<C: CellTable<Block>>(
     }
 }
 
-/// Releases blocks. Returns for each key whether it was blocked.
-pub fn unblock<C: CellStore>(keys: &[Key], cells: &mut C, now: Time) -> Vec<bool> {
-    keys.iter().map(|key| unblock_one(*key, cells, now)).collect()
+/// Releases blocks. Returns for each key whether its block was released.
+pub fn unblock<C: CellStore>(rows: &[UnblockRow], cells: &mut C, now: Time) -> Vec<bool> {
+    rows.iter().map(|row| unblock_one(*row, cells, now)).collect()
 }
 
-fn unblock_one<C: CellTable<Block>>(key: Key, cells: &mut C, now: Time) -> bool {
-    let Some(block) = active_block(key, true, cells, now).cloned() else { return false };
+fn unblock_one<C: CellTable<Block>>(row: UnblockRow, cells: &mut C, now: Time) -> bool {
+    let Some(block) = active_block(row.key, true, cells, now).cloned() else { return false };
+    if row.only_until.is_some_and(|until| until != block.until) {
+        return false;
+    }
     // The cell stays, because the level is remembered after the block.
-    cells.put(key, block.release(now), now);
+    cells.put(row.key, block.release(now), now);
     true
 }
 

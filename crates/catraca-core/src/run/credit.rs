@@ -32,6 +32,7 @@ fn credit_bucket<C: CellStore>(row: &CreditRow, cells: &mut C, now: Time) -> i64
     // A negative charge; `take` stops at the size.
     let given = -bucket.take(&row.terms, -row.amount);
     if given != 0 {
+        bucket.keep_for(row.shared.as_deref());
         cells.put(row.key, bucket, now);
     }
     given
@@ -76,5 +77,6 @@ fn observed_bucket(row: &ReconcileRow, now: Time) -> Bucket {
     let mut bucket = bucket.refill_to(&row.terms, now);
     // Takes nothing, but computes the instant at which the bucket is forgotten.
     bucket.take(&row.terms, 0);
+    bucket.keep_for(row.shared.as_deref());
     bucket
 }

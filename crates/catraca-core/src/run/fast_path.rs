@@ -17,8 +17,9 @@ use crate::time::Time;
 pub fn run<C: CellStore>(check: &CheckBatch, cells: &mut C, now: Time) -> Option<CheckReply> {
     let [row] = check.rows.as_slice() else { return None };
     let Limit::Bucket(terms) = &row.limit else { return None };
-    // A check that stores a reference, or that is denied already, takes the general path.
-    let is_plain = !check.already_denied && check.new_reference.is_none();
+    // A check that stores a reference, that is denied already, or whose bucket other tiers share,
+    // takes the general path.
+    let is_plain = !check.already_denied && check.new_reference.is_none() && row.shared.is_none();
     if !is_plain || blocks::active_block(row.key, row.shadow, cells, now).is_some() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Meter: reads and charges the counter of one row, for any algorithm.
 
-use crate::algorithm::{Algorithm, CounterPosition, CounterState, RowFigures};
+use crate::algorithm::{Algorithm, CounterPosition, CounterState, RowFigures, SharedBuckets};
 use crate::batch::RowCounter;
 use crate::cell::{CellStore, CellTable, CounterSlot};
 use crate::digest::Key;
@@ -14,6 +14,8 @@ pub struct Meter<'a> {
     limit: &'a Limit,
     /// The key of the counter: the row's own, or that of an overflow cell.
     key: Key,
+    /// The buckets of the other tiers that share the counter.
+    shared: Option<&'a SharedBuckets>,
     /// Whether the store has no room for a counter of this key. Then `on_full` decides whether an
     /// overflow cell counts, which other keys use too, or nothing does.
     pub is_overflow: bool,
@@ -35,33 +37,30 @@ macro_rules! row_state {
 
 for_each_algorithm!(row_state);
 
-/// `load!(limit, key, family, on_full, cells, now)`: the meter of a limit.
+/// `load!(limit, counter, on_full, cells, now)`: the meter of a limit.
 macro_rules! load {
     (
-        ($limit:ident, $key:ident, $family:ident, $on_full:ident, $cells:ident, $now:ident)
+        ($limit:ident, $counter:ident, $on_full:ident, $cells:ident, $now:ident)
         $($(#[$doc:meta])* $name:ident($terms:ty, $cell:ty) $field:ident;)*
     ) => {
         match $limit {
             $(Limit::$name(terms) => {
-                let found = FoundCounter::load(terms, $key, $family, $cells, $now);
+                let found = FoundCounter::load(terms, $counter, $on_full, $cells, $now);
                 // Without a counter nothing is read or charged, as in a row without a limit.
                 if found.is_overflow && $on_full != OnFailure::Local {
-                    let state = RowState::Unlimited;
-                    return Meter { limit: $limit, key: $key, is_overflow: true, now: $now, state };
+                    return Meter::without_counter($limit, $counter, true, $now);
                 }
                 Meter {
                     limit: $limit,
                     key: found.key,
+                    shared: $counter.shared,
                     is_overflow: found.is_overflow,
                     now: found.counter.now,
                     state: RowState::$name(found.counter.state),
                 }
             })*
             // Nothing is stored, so no overflow cell is needed either.
-            Limit::Unlimited => {
-                let state = RowState::Unlimited;
-                Meter { limit: $limit, key: $key, is_overflow: false, now: $now, state }
-            }
+            Limit::Unlimited => Meter::without_counter($limit, $counter, false, $now),
         }
     };
 }
@@ -85,13 +84,23 @@ impl<'a> Meter<'a> {
     #[inline]
     pub fn read<C: CellStore>(
         limit: &'a Limit,
-        counter: RowCounter,
+        counter: RowCounter<'a>,
         on_full: OnFailure,
         cells: &mut C,
         now: Time,
     ) -> Self {
-        let RowCounter { key, family } = counter;
-        for_each_algorithm!(load limit, key, family, on_full, cells, now)
+        for_each_algorithm!(load limit, counter, on_full, cells, now)
+    }
+
+    /// The meter of a row that counts nothing.
+    fn without_counter(
+        limit: &'a Limit,
+        counter: RowCounter<'a>,
+        is_overflow: bool,
+        now: Time,
+    ) -> Self {
+        let RowCounter { key, shared, .. } = counter;
+        Self { limit, key, shared, is_overflow, now, state: RowState::Unlimited }
     }
 
     /// Whether the row has a counter, its own or an overflow cell.
@@ -170,8 +179,8 @@ impl<'a> Meter<'a> {
     }
 
     #[inline]
-    fn position(&self) -> CounterPosition {
-        CounterPosition { key: self.key, now: self.now }
+    fn position(&self) -> CounterPosition<'a> {
+        CounterPosition { key: self.key, now: self.now, shared: self.shared }
     }
 }
 
@@ -186,20 +195,26 @@ impl<S> FoundCounter<S> {
     #[inline]
     fn load<A: Algorithm<RowState = S>, C: CellTable<A::Cell>>(
         terms: &A,
-        key: Key,
-        family: u64,
+        counter: RowCounter<'_>,
+        on_full: OnFailure,
         cells: &mut C,
         now: Time,
     ) -> Self {
-        let own = terms.load(key, cells, now);
+        let RowCounter { key, family, shared } = counter;
+        let own = terms.load(CounterPosition { key, now, shared }, cells);
         // Only a key without a counter can be sent to an overflow cell: a counter that exists keeps
         // its cell, however full the memory is. The slot is reserved before the verdict is known; a
         // peek or a denied check leaves it unused, and the next batch drops the reservation.
         if !own.exists
             && let CounterSlot::Overflow(other) = cells.counter_slot(key, family, now)
         {
-            let shared = terms.load(other, cells, now);
-            return Self { counter: shared, key: other, is_overflow: true };
+            // A row that is not counted in the overflow cell must not touch it: batches of all
+            // shards wait for each other there.
+            if on_full != OnFailure::Local {
+                return Self { counter: own, key, is_overflow: true };
+            }
+            let counter = terms.load(CounterPosition { key: other, now, shared }, cells);
+            return Self { counter, key: other, is_overflow: true };
         }
         Self { counter: own, key, is_overflow: false }
     }

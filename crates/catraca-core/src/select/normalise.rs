@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use crate::address::Address;
 use crate::catalog::{AttributeKind, Catalog};
 use crate::cpf_cnpj;
+use crate::pix_key;
 use crate::refusal::Refusal;
 use crate::request::{VALUE_BYTES_MAX, is_storable};
 
@@ -47,6 +48,9 @@ pub fn normal_form(
         AttributeKind::Ip => address(raw, ipv6_prefix),
         AttributeKind::CpfCnpj => {
             cpf_cnpj::parse(raw).map(|id| Cow::Owned(id.normal)).map_err(|why| why.to_string())
+        }
+        AttributeKind::PixKey => {
+            pix_key::parse(raw).map(|key| Cow::Owned(key.normal)).map_err(|why| why.to_string())
         }
     }
 }

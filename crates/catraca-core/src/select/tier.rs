@@ -3,13 +3,14 @@
 //! The first tier that matches wins.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{KeyParts, Selector};
-use crate::catalog::AttributeKind;
-use crate::cpf_cnpj;
-use crate::facts::Facts;
+use super::Selector;
+use crate::algorithm::SharedBuckets;
+use crate::facts::NamespaceFacts;
+use crate::limit::Limit;
 use crate::policy::{Name, Policy, Terms, Tier};
 use crate::refusal::Refusal;
 use crate::subject::Subject;
@@ -17,26 +18,58 @@ use crate::subject::Subject;
 /// The values that the tiers of a policy ask for, by name.
 type LookupValues<'v> = SmallVec<[(&'v str, Option<Cow<'v, str>>); 2]>;
 
-/// Whether a row counts in a counter of the tier alone (docs/adr/0025).
-///
-/// It does if a caller could choose the tier from one request to the next: the key does not
-/// determine it. Otherwise two limits would apply to one counter, and each would judge units that
-/// the other admitted. A tier with the limit of the policy itself needs no counter of its own.
-pub(super) fn has_own_counter(
-    policy: &Policy,
-    tier: &Tier,
-    parts: &KeyParts<'_, '_>,
-    facts: &Facts,
-) -> bool {
-    let shares_limit = policy.base.as_ref().is_some_and(|base| base.limit == tier.terms.limit);
-    !shares_limit && !tier.when.iter().all(|(name, _)| is_determined(name, parts, facts))
+/// Which tiers of a policy share the counter of a key (docs/adr/0025).
+#[derive(Clone, Copy)]
+pub(crate) struct CounterSharing<'a, N> {
+    pub policy: &'a Policy,
+    pub facts: NamespaceFacts<'a>,
+    /// The names of the attributes in the key.
+    pub attributes: N,
 }
 
-/// Whether the key determines a value: its attribute, or the attribute that it is a fact about or
-/// derived from, is part of the key.
-fn is_determined(name: &Name, parts: &KeyParts<'_, '_>, facts: &Facts) -> bool {
-    let attribute = facts.source(name).unwrap_or(name);
-    parts.iter().any(|(part, _)| **part == **attribute)
+impl<'a, N: Iterator<Item = &'a str> + Clone> CounterSharing<'a, N> {
+    /// Whether a row counts in a counter of the tier alone.
+    ///
+    /// It does if a caller could choose the tier from one request to the next: the key does not
+    /// determine it. Otherwise two limits would apply to one counter, and each would judge units
+    /// that the other admitted. So does a tier with windows of another length, since none of them
+    /// could keep what the others need. A tier with the limit of the policy itself needs no counter
+    /// of its own.
+    pub fn has_own_counter(&self, tier: &Tier) -> bool {
+        let base = self.policy.base.as_ref();
+        let shares_limit = base.is_some_and(|base| base.limit == tier.terms.limit);
+        let is_determined = || tier.when.iter().all(|(name, _)| self.is_determined(name));
+        !shares_limit && (!is_determined() || counts_apart(self.policy, tier))
+    }
+
+    /// The buckets of the other tiers that share the counter of a row with the limit `own`.
+    pub fn shared_buckets(&self, own: &Limit) -> Option<Arc<SharedBuckets>> {
+        let base = self.policy.base.iter().map(|base| &base.limit);
+        let tiers = self.policy.tiers.iter().map(|tier| &tier.terms.limit);
+        // Most tiers are no buckets or have the same. Then the facts need not be asked.
+        SharedBuckets::new(own, base.clone().chain(tiers))?;
+        let sharing = self.policy.tiers.iter().filter(|tier| !self.has_own_counter(tier));
+        let sharing = base.chain(sharing.map(|tier| &tier.terms.limit));
+        SharedBuckets::new(own, sharing).map(Arc::new)
+    }
+
+    /// Whether the key determines a value: its attribute, or the attribute that it is a fact about
+    /// or derived from, is part of the key.
+    fn is_determined(&self, name: &Name) -> bool {
+        let attribute = self.facts.source(name).unwrap_or(name);
+        self.attributes.clone().any(|part| *part == **attribute)
+    }
+}
+
+/// Whether the limit of a tier cannot share a counter with that of the policy, or with those of the
+/// other tiers if only the tiers have limits.
+fn counts_apart(policy: &Policy, tier: &Tier) -> bool {
+    let is_apart_from =
+        |other: &Limit| tier.terms.limit.counts_apart_from(other, policy.count_denied);
+    match &policy.base {
+        Some(base) => is_apart_from(&base.limit),
+        None => policy.tiers.iter().any(|other| is_apart_from(&other.terms.limit)),
+    }
 }
 
 impl<'c> Selector<'c> {
@@ -98,9 +131,10 @@ impl<'c> Selector<'c> {
     }
 
     fn derived_or_fact(&self, source: &Name, name: &str, about: &str) -> Option<&'c str> {
-        if name == "person" && self.catalog.attribute_kind(source) == AttributeKind::CpfCnpj {
-            return cpf_cnpj::parse(about).ok().map(|id| id.person.as_str());
+        let derived = self.catalog.attribute_kind(source).derived_name();
+        match derived.filter(|derived| derived.name == name) {
+            Some(derived) => derived.derive(about),
+            None => self.facts.lookup(source, about, name).map(|value| &**value),
         }
-        self.facts.lookup(source, about, name).map(|value| &**value)
     }
 }

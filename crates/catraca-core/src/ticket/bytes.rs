@@ -73,8 +73,9 @@ pub fn read_body(bytes: &[u8]) -> Option<TicketBody> {
 
 fn put_row(out: &mut Vec<u8>, row: &TicketRow) {
     put_text(out, &row.policy);
-    // An earlier version wrote and accepts only the lowest bit, and had no counters of tiers.
-    out.push(u8::from(row.tier.is_some()) | u8::from(row.own_counter) << 1);
+    // Earlier versions wrote and accept fewer bits.
+    let tier_flags = u8::from(row.tier.is_some()) | u8::from(row.own_counter) << 1;
+    out.push(tier_flags | u8::from(row.each) << 2);
     out.extend(row.tier.iter().flat_map(|tier| tier.to_le_bytes()));
     out.extend(row.key.to_bytes());
     put_int(out, row.held);
@@ -162,7 +163,7 @@ impl TicketReader<'_> {
     fn row(&mut self) -> Option<TicketRow> {
         let policy = self.text()?;
         // Only a tier can have a counter of its own.
-        let flags = self.byte().filter(|flags| matches!(flags, 0 | 1 | 3))?;
+        let flags = self.byte().filter(|flags| *flags < 8 && flags & 3 != 2)?;
         Some(TicketRow {
             policy,
             tier: if flags & 1 != 0 { Some(u32::from_le_bytes(self.array()?)) } else { None },
@@ -170,6 +171,7 @@ impl TicketReader<'_> {
             key: Key::from_bytes(self.array()?),
             held: self.int()?,
             shadow: self.flag()?,
+            each: flags & 4 != 0,
             parts: self.pairs()?,
         })
     }

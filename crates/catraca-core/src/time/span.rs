@@ -11,47 +11,68 @@ use super::{LARGEST, clamp};
 pub struct Span(i64);
 
 /// Why a text is not a duration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpanError {
     /// Not a number and a unit.
-    #[error(
-        "`{text}` is not a duration: write a number and a unit, such as 500ms, 10s, 15m, 24h or 7d"
-    )]
     Malformed {
         /// What was written.
         text: String,
     },
     /// A number alone.
-    #[error(
-        "`{text}` has no unit: write {text}s for seconds, or {text}ms, {text}m, {text}h, {text}d"
-    )]
     NoUnit {
         /// What was written.
         text: String,
     },
     /// A number with a point or a comma.
-    #[error(
-        "`{text}` has a fraction: write whole numbers in smaller units, such as 1h30m or 1500ms"
-    )]
     Fraction {
         /// What was written.
         text: String,
     },
     /// Units that are repeated, or not in the order from large to small.
-    #[error(
-        "`{text}` has its units out of order: write the larger first, each once, such as 1h30m"
-    )]
     Order {
         /// What was written.
         text: String,
     },
-    /// More than every store can count exactly.
-    #[error("`{text}` is too long: the longest duration is 104249d; write forever for no end")]
+    /// More than [`LONGEST_DAYS`].
     TooLong {
         /// What was written.
         text: String,
     },
 }
+
+impl fmt::Display for SpanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed { text } => write!(
+                f,
+                "`{text}` is not a duration: write a number and a unit, such as 500ms, 10s, 15m, \
+                 24h or 7d"
+            ),
+            Self::NoUnit { text } => write!(
+                f,
+                "`{text}` has no unit: write {text}s for seconds, or {text}ms, {text}m, {text}h, \
+                 {text}d"
+            ),
+            Self::Fraction { text } => write!(
+                f,
+                "`{text}` has a fraction: write whole numbers in smaller units, such as 1h30m or \
+                 1500ms"
+            ),
+            Self::Order { text } => write!(
+                f,
+                "`{text}` has its units out of order: write the larger first, each once, such as \
+                 1h30m"
+            ),
+            Self::TooLong { text } => write!(
+                f,
+                "`{text}` is too long: the longest duration is {LONGEST_DAYS}d; write forever for \
+                 no end"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SpanError {}
 
 impl Span {
     /// A duration of zero.
@@ -179,7 +200,7 @@ fn total(terms: &[Term<'_>]) -> Option<Span> {
         let count: i64 = term.digits.parse().ok()?;
         sum.checked_add(count.checked_mul(term.unit)?)
     })?;
-    (sum < LARGEST).then_some(Span(sum))
+    (sum <= LONGEST_DAYS * UNITS[0].1).then_some(Span(sum))
 }
 
 /// Finds the mistake in a text that is not a duration.
@@ -205,6 +226,10 @@ fn leading(text: &str, test: impl Fn(char) -> bool) -> usize {
 const fn ceil(amount: i64, by: i64) -> i64 {
     amount / by + (amount % by != 0) as i64
 }
+
+/// The longest duration that can be written, in days: 100 years. Instants end in the year 2255, and
+/// a longer duration that starts now would end after them, which means never.
+pub const LONGEST_DAYS: i64 = 36_500;
 
 /// Units with their microseconds, the largest first.
 const UNITS: [(&str, i64); 6] = [

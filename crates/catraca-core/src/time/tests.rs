@@ -1,5 +1,9 @@
 //! Tests of instants and spans: range, arithmetic, and their texts.
 
+#![expect(clippy::disallowed_types, reason = "users of the library have the types of std")]
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use proptest::prelude::*;
 
 use super::*;
@@ -85,6 +89,83 @@ fn invalid_instants_are_refused_with_a_fix() {
 }
 
 #[test]
+fn instants_are_read_as_other_programs_write_them() {
+    let table = [
+        ("2026-01-01t00:30:00z", "2026-01-01T00:30:00Z"),
+        ("2026-01-01 00:30:00Z", "2026-01-01T00:30:00Z"),
+        ("20260101T003000Z", "2026-01-01T00:30:00Z"),
+        ("2026-01-01T00:30Z", "2026-01-01T00:30:00Z"),
+        ("2026-01-01T00Z", "2026-01-01T00:00:00Z"),
+        ("2026-01-01T00:30:00,5Z", "2026-01-01T00:30:00.500Z"),
+        ("2026-01-01T00:30:00.123456789Z", "2026-01-01T00:30:00.123456Z"),
+        ("2026-01-01T05:30:00+0530", "2026-01-01T00:00:00Z"),
+        ("2026-01-01T00:30:00+00", "2026-01-01T00:30:00Z"),
+        ("2016-12-31T23:59:60Z", "2016-12-31T23:59:59Z"),
+        ("2024-02-29T12:00:00Z", "2024-02-29T12:00:00Z"),
+        ("2000-02-29T12:00:00Z", "2000-02-29T12:00:00Z"),
+        ("1970-01-01T01:00:00+01:00", "1970-01-01T00:00:00Z"),
+    ];
+    for (text, normal) in table {
+        let read = Time::parse_rfc3339(text).map(Time::to_rfc3339);
+        assert_eq!(read.as_deref(), Ok(normal), "{text}");
+    }
+    let invalid = [
+        "2026-02-29T00:00:00Z",
+        "2100-02-29T00:00:00Z",
+        "2026-04-31T00:00:00Z",
+        "2026-00-01T00:00:00Z",
+        "2026-01-00T00:00:00Z",
+        "2026-13-01T00:00:00Z",
+        "2026-01-01T24:00:00Z",
+        "2026-01-01T00:60:00Z",
+        "2026-01-01T00:00:61Z",
+        "2026-01-01T00:00:00.Z",
+        "2026-01-01T00:00:00.1234567890Z",
+        "2026-01-01T00:00:00+26:00",
+        "2026-01-01T00:00:00+01:60",
+        "2026-0101T00:00:00Z",
+        "2026-01-01T00:30:00Zx",
+        "2026-01-01T00:30:00ZZ",
+        "+2026-01-01T00:30:00Z",
+        "26-01-01T00:30:00Z",
+    ];
+    for text in invalid {
+        let refused = Time::parse_rfc3339(text);
+        assert!(matches!(refused, Err(TimeError::Malformed { .. })), "{text}: {refused:?}");
+    }
+}
+
+#[test]
+fn every_day_of_the_range_is_read_back() {
+    let days = LARGEST / 86_400_000_000;
+    for day in 0..=days {
+        let noon = Time::from_micros(day * 86_400_000_000 + 43_200_000_000);
+        assert_eq!(Time::parse_rfc3339(&noon.to_rfc3339()), Ok(noon));
+    }
+    assert_eq!(Time::from_micros(days * 86_400_000_000).to_rfc3339(), "2255-06-05T00:00:00Z");
+}
+
+#[test]
+fn std_durations_are_rounded_up_and_clamped() {
+    assert_eq!(Span::from(Duration::from_nanos(1_001)), Span::from_micros(2));
+    assert_eq!(Span::from(Duration::from_secs(60)), Span::from_secs(60));
+    assert_eq!(Span::from(Duration::MAX), Span::FOREVER);
+    assert_eq!(Duration::from(Span::FOREVER), Duration::MAX);
+    assert_eq!(Duration::from(Span::from_millis(1_500)), Duration::from_millis(1_500));
+}
+
+#[test]
+fn std_instants_are_cut_and_clamped() {
+    let at = UNIX_EPOCH + Duration::from_nanos(1_767_227_400_000_001_999);
+    assert_eq!(Time::from(at), Time::from_micros(1_767_227_400_000_001));
+    assert_eq!(Time::from(UNIX_EPOCH - Duration::from_secs(1)), Time::ZERO);
+    assert_eq!(Time::from(UNIX_EPOCH + Duration::from_secs(1 << 40)), Time::FOREVER);
+    let back = SystemTime::from(Time::from_micros(1_767_227_400_000_001));
+    assert_eq!(Time::from(back), Time::from_micros(1_767_227_400_000_001));
+    assert_eq!(Time::from(SystemTime::from(Time::FOREVER)), Time::FOREVER);
+}
+
+#[test]
 fn spans_are_read_as_they_are_written_in_a_catalog() {
     let table = [
         ("500ms", 500_000),
@@ -122,7 +203,8 @@ fn invalid_spans_are_refused_with_a_fix() {
         ("1.5h", "`1.5h` has a fraction: write whole numbers in smaller units, such as 1h30m"),
         ("30m1h", "`30m1h` has its units out of order"),
         ("1h1h", "`1h1h` has its units out of order"),
-        ("104250d", "`104250d` is too long: the longest duration is 104249d; write forever"),
+        ("36501d", "`36501d` is too long: the longest duration is 36500d; write forever"),
+        ("99999d", "`99999d` is too long: the longest duration is 36500d; write forever"),
         ("99999999999999999999s", "is too long"),
         ("9007199254740991us", "is too long"),
     ];
@@ -130,7 +212,14 @@ fn invalid_spans_are_refused_with_a_fix() {
         let refused = parse_span(text).unwrap_err().to_string();
         assert!(refused.contains(message), "{text}: {refused}");
     }
-    assert!(parse_span("104249d").is_ok());
+}
+
+/// Regression: 99999d from now on is past the last instant, and was forever without saying so.
+#[test]
+fn the_longest_span_from_now_on_has_an_end() {
+    let longest = parse_span("36500d").unwrap();
+    let late = Time::parse_rfc3339("2150-01-01T00:00:00Z").unwrap();
+    assert!(!late.after(longest).is_forever());
 }
 
 #[test]
@@ -155,7 +244,7 @@ fn spans_are_shown_in_the_units_people_use() {
 
 proptest! {
     #[test]
-    fn a_span_shown_is_the_span_read_back(micros in 0..=LARGEST) {
+    fn a_span_shown_is_the_span_read_back(micros in 0..=LONGEST_DAYS * 86_400_000_000) {
         let span = Span::from_micros(micros);
         prop_assert_eq!(parse_span(&span.to_string()), Ok(span));
     }

@@ -44,13 +44,23 @@ fn twenty_mistakes_give_twenty_located_errors() {
 
 #[test]
 fn a_diagnostic_reads_like_a_compiler() {
-    let found = &diagnostics_of("[policy.login]\nby     = [\"ip\"]\nwindw  = \"10 per 15m\"\n")[0];
+    let found = &diagnostics_of("[policy.login]\nby     = [\"ip\"]\n")[0];
     assert_eq!(
         found.to_string(),
         "catalog.toml:1:9: error[no-limit]: `login`: the policy limits nothing: no window, bucket, \
          fixed, inflight or ban\n  fix: add a limit such as window = \"10 per 15m\""
     );
     assert_eq!((found.start, found.end, &*found.line_text), (8, 13, "[policy.login]"));
+}
+
+/// Regression: it gave three errors, and the fix of the last one removed a valid field.
+#[test]
+fn a_misspelt_limit_is_the_only_error() {
+    let text = "[policy.login]\nby = [\"ip\"]\nwindw = \"10 per 15m\"\nblock = \"5m\"\n";
+    let found = diagnostics_of(text);
+    let codes: Vec<_> = found.iter().map(|found| (found.line, found.code)).collect();
+    assert_eq!(codes, [(3, "unknown-field")]);
+    assert_eq!(found[0].fix.as_deref(), Some("did you mean `window`?"));
 }
 
 #[test]

@@ -66,6 +66,8 @@ fn a_tier_takes_from_the_policy_what_it_leaves_out() {
     let bucket = |size, seconds: i64| BucketTerms { size, tokens: 1, period: seconds * 1_000_000 };
     assert_eq!(base.limit, Limit::Bucket(bucket(100, 30)));
     assert_eq!(tier.terms.limit, Limit::Bucket(bucket(1_000, 3)));
+    assert_eq!(base.describe_limit(), "bucket of 100, refill 2 per 1m");
+    assert_eq!(tier.terms.describe_limit(), "bucket of 1000, refill 20 per 1m");
     assert_eq!(tier.when, [("person".into(), vec!["PJ".into()])]);
     assert_eq!(tier.terms.cost, base.cost);
     let on = Some(StatusSet { exact: vec![200], classes: Vec::new() });
@@ -78,6 +80,18 @@ fn a_tier_takes_from_the_policy_what_it_leaves_out() {
 }
 
 /// covers: 000-03, 000-12, 000-42, 000-43
+#[test]
+fn only_gates_whose_checks_have_tickets_are_warned_of_large_ones() {
+    let large = fixture("codes/large-tickets.toml");
+    assert_eq!(codes(&large), ["large-tickets"]);
+    let ban = "ban    = [ { when = \"status == 403\", for = \"10m\" } ]\n";
+    let without_ban = large.replace(ban, "");
+    assert_eq!(codes(&without_ban), Vec::<&str>::new());
+    // The policy that replaces another one may need the ticket, and have the larger rows.
+    let fallback = format!("otherwise = \"last\"\n[policy.last]\nby = [\"ip\"]\n{ban}");
+    assert_eq!(codes(&large.replace(ban, &fallback)), ["large-tickets"]);
+}
+
 #[test]
 fn a_policy_may_only_ban() {
     let catalog = must_read(&fixture("good/example.toml")).catalog;
@@ -107,7 +121,7 @@ fn gates_routes_attributes_and_facts_are_kept() {
     assert_eq!(route.method.as_deref(), Some("POST"));
     assert_eq!(route.path, ["api", "appointments", "**"]);
     assert_eq!(route.set, [("tenant".into(), AttributeSource::Header("x-tenant-id".to_owned()))]);
-    assert_eq!(route.upstream.as_deref(), Some("http://127.0.0.1:9000"));
+    assert_eq!(route.upstreams, ["http://127.0.0.1:9000"]);
 
     let payer = Attribute { kind: AttributeKind::CpfCnpj, private: true };
     assert_eq!(catalog.attributes["payer"], payer);
@@ -323,7 +337,9 @@ fn routes_keep_their_picks_and_any_method() {
 #[test]
 fn an_empty_catalog_is_a_catalog() {
     let catalog = must_read("").catalog;
-    assert!(catalog.policies.is_empty() && catalog.gates.is_empty() && catalog.lists.is_empty());
+    assert!(
+        catalog.policies.is_empty() && catalog.gates.is_empty() && catalog.lists.is_empty_in("")
+    );
 }
 
 /// covers: 003-01

@@ -10,16 +10,13 @@ use super::scalar;
 use super::schema;
 use super::section::Sections;
 use super::value::normalise;
-use crate::catalog::{Attribute, AttributeKind};
+use crate::catalog::{Attribute, AttributeKind, DerivedName};
 use crate::facts::Facts;
 use crate::located::{
     DefaultValue, FieldSchema, LocatedKey, Node, Report, SourceLocation, TableFields, TableSchema,
     ValueSchema, names, schema::words,
 };
 use crate::policy::Name;
-
-/// The name derived from a taxpayer number: `PF` or `PJ`.
-const PERSON: &str = "person";
 
 /// The fields of `[attribute.NAME]`.
 pub(super) static ATTRIBUTE: TableSchema = TableSchema {
@@ -30,7 +27,8 @@ pub(super) static ATTRIBUTE: TableSchema = TableSchema {
             ValueSchema::Word(|| words(&KINDS)),
             "how values are normalised: `text` not at all, `caseless` trimmed and in lower case, \
              `ip` an address, `cpf_cnpj` a Brazilian taxpayer number, which also derives `person` \
-             = `PF` or `PJ`",
+             = `PF` or `PJ`, `pix_key` a key of Pix, which also derives `key_type` = `CPF`, \
+             `CNPJ`, `EMAIL`, `PHONE` or `EVP`",
         )
         .or(DefaultValue::Text("text")),
         FieldSchema::new("private", ValueSchema::Flag, "stored and shown only as a pseudonym")
@@ -48,8 +46,8 @@ pub(super) static ATTRIBUTE: TableSchema = TableSchema {
 pub struct AttributeTable {
     pub(super) by_name: BTreeMap<Name, Attribute>,
     pub(super) facts: Facts,
-    /// The attribute that derives `person`.
-    person: Option<Name>,
+    /// The attribute that each derived name comes from.
+    derived: BTreeMap<&'static str, Name>,
     ipv6_prefix: u8,
 }
 
@@ -60,7 +58,8 @@ pub(super) fn read(
     ipv6_prefix: u8,
 ) -> AttributeTable {
     let by_name = built_in();
-    let mut table = AttributeTable { by_name, facts: Facts::default(), person: None, ipv6_prefix };
+    let derived = BTreeMap::new();
+    let mut table = AttributeTable { by_name, facts: Facts::default(), derived, ipv6_prefix };
     for (key, node) in sections.named_tables(report, "attribute") {
         table.declare(report, key, node);
     }
@@ -105,7 +104,8 @@ impl AttributeTable {
         let attribute = self.by_name.get(name).cloned().unwrap_or_default();
         match normalise(attribute.kind, self.ipv6_prefix, text) {
             Ok(normal) => Some(normal),
-            Err(error) if attribute.private || attribute.kind == AttributeKind::CpfCnpj => {
+            // Values of such a kind identify persons.
+            Err(error) if attribute.private || attribute.kind.derived_name().is_some() => {
                 report.private_error(error.code, location, error.message, error.fix);
                 None
             }
@@ -114,6 +114,14 @@ impl AttributeTable {
                 None
             }
         }
+    }
+
+    /// The attribute that a name is derived from, if one is.
+    pub(super) fn derived_name(&self, name: &str) -> Option<(&'static DerivedName, &Name)> {
+        let (_, attribute) = self.derived.get_key_value(name)?;
+        let kind = KINDS.iter().map(|(_, kind)| kind);
+        let mut derived = kind.filter_map(|kind| kind.derived_name());
+        Some((derived.find(|derived| derived.name == name)?, attribute))
     }
 
     /// The value of a fact, not normalised: facts are written by the operator, not by callers.
@@ -125,9 +133,11 @@ impl AttributeTable {
         location: SourceLocation,
         text: &str,
     ) -> Option<String> {
-        if name == PERSON && self.person.as_ref() == Some(source) && !matches!(text, "PF" | "PJ") {
-            let message = format!("`{text}` is never derived from a taxpayer number");
-            report.error("bad-value", location, message, "write \"PF\" or \"PJ\"");
+        let derived = self.derived_name(name).filter(|(_, own)| *own == source);
+        if let Some((derived, _)) = derived.filter(|(of, _)| !of.values.contains(&text)) {
+            let message = format!("`{text}` is never derived from {}", derived.source);
+            let fix = format!("write one of: {}", derived.values.join(", "));
+            report.error("bad-value", location, message, fix);
             return None;
         }
         Some(text.to_owned())
@@ -168,9 +178,9 @@ impl AttributeTable {
             );
         }
         of.kind = kind;
-        if kind == AttributeKind::CpfCnpj {
-            self.claim_name(report, key.text, PERSON, node.location);
-            self.person.get_or_insert_with(|| key.text.into());
+        if let Some(derived) = kind.derived_name() {
+            self.claim_name(report, key.text, derived.name, node.location);
+            self.derived.entry(derived.name).or_insert_with(|| key.text.into());
         }
     }
 
@@ -229,10 +239,10 @@ impl AttributeTable {
         name: &str,
         at: SourceLocation,
     ) -> bool {
+        let derived = self.derived_name(name).map(|(derived, _)| derived);
         let reserved = match name {
-            "ip" => Some("`ip` is always the caller's address"),
-            PERSON if self.person.is_some() => Some("`person` is derived from a taxpayer number"),
-            _ => None,
+            "ip" => Some("`ip` is always the caller's address".to_owned()),
+            _ => derived.map(|derived| format!("`{name}` is derived from {}", derived.source)),
         };
         if let Some(message) = reserved {
             report.error("two-sources", at, message, "give the fact another name");
@@ -270,9 +280,10 @@ fn private(report: &mut Report, key: LocatedKey<'_>, node: Node<'_>, of: &mut At
     of.private = private;
 }
 
-const KINDS: [(&str, AttributeKind); 4] = [
+pub(in crate::catalog) const KINDS: [(&str, AttributeKind); 5] = [
     ("text", AttributeKind::Text),
     ("caseless", AttributeKind::Caseless),
     ("ip", AttributeKind::Ip),
     ("cpf_cnpj", AttributeKind::CpfCnpj),
+    ("pix_key", AttributeKind::PixKey),
 ];

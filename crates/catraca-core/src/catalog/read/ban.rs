@@ -5,6 +5,7 @@
 use super::attribute::AttributeTable;
 use super::block;
 use super::bounds::{BANS_MAX, CONDITION_CHAIN_MAX, CONDITION_DEPTH_MAX, CONDITION_MAX, UNITS_MAX};
+use super::feature;
 use super::price;
 use super::scalar;
 use super::schema;
@@ -129,6 +130,10 @@ fn condition(
         report.error("bad-condition", node.location, message, fix);
         return None;
     }
+    if !cfg!(feature = "cel") {
+        feature::report_missing(report, node.location, "a condition", "cel");
+        return None;
+    }
     let compiled = Condition::compile(text);
     let refuse = |why: String| {
         let message = format!("the condition does not compile: {}", readable_position(&why));
@@ -137,6 +142,7 @@ fn condition(
     };
     let compiled = compiled.map_err(refuse).ok()?;
     warn_of_private_values(report, node, &compiled, attributes);
+    warn_of_facts(report, node, &compiled, attributes);
     Some(compiled)
 }
 
@@ -152,6 +158,24 @@ fn warn_of_private_values(
         let message = format!("`{name}` is private: a condition sees its pseudonym, not its value");
         let fix = format!("test it with has(subject.{name}), or give its values facts and tiers");
         report.warn("condition-reads-private", node.location, message, fix);
+    }
+}
+
+/// Warns of a condition on a fact: conditions see what callers send, and they may not send facts.
+fn warn_of_facts(
+    report: &mut Report,
+    node: Node<'_>,
+    condition: &Condition,
+    attributes: &AttributeTable,
+) {
+    for name in condition.attributes() {
+        let Some(source) = attributes.facts.source(name) else { continue };
+        let message = format!(
+            "`{name}` is a fact about `{source}`: a condition sees only what callers send, so it \
+             finds no `{name}`"
+        );
+        let fix = format!("test subject.{source}, or use the fact in a tier");
+        report.warn("condition-reads-fact", node.location, message, fix);
     }
 }
 

@@ -48,6 +48,8 @@ pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 pub const ROUTES_MAX: usize = 4_096;
 /// Segments of a route's path.
 pub const SEGMENTS_MAX: usize = 32;
+/// Servers that one route forwards to.
+pub const UPSTREAMS_MAX: usize = 64;
 /// The longest `hold`: how long a ticket can be settled.
 pub const HOLD_MAX: Span = Span::from_secs(24 * 3_600);
 /// The longest `remember`: how long a check can be found by its reference.
@@ -70,7 +72,7 @@ fn largest_charge(cost: &Cost, reserve: i64) -> i64 {
     match cost {
         Cost::Units(units) => *units,
         Cost::Table(table) => table.prices().map(units).max().unwrap_or(1).max(reserve),
-        Cost::Reported => reserve,
+        Cost::Reported | Cost::Body(_) => reserve,
         Cost::Request => 1,
     }
 }

@@ -133,7 +133,7 @@ pub(super) fn default(
 }
 
 /// The words of `unlisted`, and whether each refuses undeclared gates.
-pub(super) const UNLISTED: [(&str, bool); 2] = [("default", false), ("deny", true)];
+pub(in crate::catalog) const UNLISTED: [(&str, bool); 2] = [("default", false), ("deny", true)];
 
 /// Reads `unlisted`.
 pub(super) fn denies_unlisted(report: &mut Report, sections: &Sections<'_>) -> bool {

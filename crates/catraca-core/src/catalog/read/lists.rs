@@ -21,11 +21,13 @@ pub(super) static ALLOWLIST: TableSchema =
 pub(super) static BLOCKLIST: TableSchema =
     TableSchema { name: "blocklist entry", fields: &ENTRY_FIELDS };
 
-static ENTRY_FIELDS: [FieldSchema; 5] = [
+static ENTRY_FIELDS: [FieldSchema; 6] = [
     FieldSchema::new("range", ValueSchema::Text, "an address or an address range")
         .or(DefaultValue::Absent("`range`, or `attribute` and `value`, is required")),
     FieldSchema::new("attribute", schema::NAME, "the attribute by whose `value` callers are found"),
     FieldSchema::new("value", ValueSchema::Text, "the value of the `attribute`"),
+    FieldSchema::new("namespace", schema::NAME, "the only namespace in which the entry applies")
+        .or(DefaultValue::Absent("all namespaces")),
     FieldSchema::new("reason", ValueSchema::Text, "a text for operators"),
     FieldSchema::new(
         "until",
@@ -55,9 +57,12 @@ fn entry(
 ) -> Option<AccessListEntry> {
     let fields = TableFields::read_item(report, item, schema)?;
     let target = target(report, attributes, &fields);
+    let namespace =
+        fields.parse("namespace", |node| scalar::name(report, node, "namespace")).optional();
     let reason = fields.parse("reason", |node| scalar::reason(report, node)).optional();
     let until = fields.parse("until", |node| instant(report, node)).optional();
     Some(AccessListEntry {
+        namespace: namespace?.map(|name| name.to_string()),
         target: target?,
         reason: reason?.map(|reason| reason.to_string()),
         until: until?,

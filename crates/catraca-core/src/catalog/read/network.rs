@@ -13,9 +13,9 @@ use crate::located::{
 /// The prefix lengths by which IPv6 callers may be counted.
 const IPV6_PREFIXES: std::ops::RangeInclusive<i64> = 32..=128;
 
-const PATH_CASES: [(&str, PathCase); 2] =
+pub(in crate::catalog) const PATH_CASES: [(&str, PathCase); 2] =
     [("sensitive", PathCase::Sensitive), ("insensitive", PathCase::Insensitive)];
-const ENCODED_SLASHES: [(&str, EncodedSlash); 3] = [
+pub(in crate::catalog) const ENCODED_SLASHES: [(&str, EncodedSlash); 3] = [
     ("reject", EncodedSlash::Reject),
     ("separator", EncodedSlash::Separator),
     ("literal", EncodedSlash::Literal),
@@ -107,7 +107,7 @@ fn prefix(report: &mut Report, node: Node<'_>) -> Option<u8> {
 }
 
 /// The languages by their names in the catalog.
-pub(super) const LANGUAGES: [(&str, Language); 2] =
+pub(in crate::catalog) const LANGUAGES: [(&str, Language); 2] =
     [("en", Language::English), ("pt", Language::Portuguese)];
 
 /// Reads `language`.

@@ -6,6 +6,7 @@
 use super::attribute::AttributeTable;
 use super::ban;
 use super::bounds::{HOLD_MAX, REMEMBER_MAX};
+use super::feature;
 use super::key_parts;
 use super::policy_schema::POLICY;
 use super::scalar;
@@ -64,7 +65,7 @@ fn policy(
     let bans = fields.parse("ban", |node| ban::bans(report, node, attributes));
     let watch = fields.parse("watch", |node| ban::watch(report, node));
     let tiers = fields.parse("tier", |node| tier::read(report, attributes, node));
-    let context = amounts.context(bans_on_outcomes(fields, &bans));
+    let context = amounts.context(bans_on_outcomes(fields, &bans), attributes);
     let drafts = tiers.valid().map_or(&[][..], Vec::as_slice);
     let terms = terms::read(report, fields, drafts, &context);
     let tiers = join_tiers(tiers, terms.tiers);
@@ -75,7 +76,7 @@ fn policy(
     let mut all_terms = base.iter().chain(tiers.iter().map(|tier| &tier.terms));
     let has_limit = all_terms.any(|terms| terms.limit != Limit::Unlimited);
     let default_hold = if has_limit { HOLD } else { HOLD_WITHOUT_LIMIT };
-    Some(Policy {
+    let policy = Policy {
         name: key.text.into(),
         family: Policy::family_of(key.text),
         group: options.group,
@@ -96,7 +97,9 @@ fn policy(
         bans: bans.or(Vec::new())?,
         watch: watch.optional()?,
         ban_storm: amounts.ban_storm,
-    })
+    };
+    feature::check_settle(report, fields, &policy);
+    Some(policy)
 }
 
 /// Whether the policy has ban rules or a watch. Invalid ones count too: without them the policy
@@ -189,10 +192,14 @@ impl AmountFields {
     }
 
     /// What the readers of terms need to know; defaults replace invalid values.
-    fn context(&self, bans_on_outcomes: bool) -> TermsContext {
+    fn context<'a>(
+        &self,
+        bans_on_outcomes: bool,
+        attributes: &'a AttributeTable,
+    ) -> TermsContext<'a> {
         let reserve = self.reserve.valid().copied().unwrap_or(1);
         let hold = self.hold.valid().copied().unwrap_or(HOLD);
-        TermsContext { reserve, hold, bans_on_outcomes }
+        TermsContext { attributes, reserve, hold, bans_on_outcomes }
     }
 
     fn into_valid(self) -> Option<ValidAmounts> {
@@ -222,11 +229,11 @@ fn at_most(
     Some(span)
 }
 
-pub(super) const ON_MISSING: [(&str, OnMissing); 3] =
+pub(in crate::catalog) const ON_MISSING: [(&str, OnMissing); 3] =
     [("error", OnMissing::Error), ("skip", OnMissing::Skip), ("deny", OnMissing::Deny)];
 
-pub(super) const MODES: [(&str, Mode); 3] =
+pub(in crate::catalog) const MODES: [(&str, Mode); 3] =
     [("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("off", Mode::Off)];
 
-pub(super) const ON_FAILURE: [(&str, OnFailure); 3] =
+pub(in crate::catalog) const ON_FAILURE: [(&str, OnFailure); 3] =
     [("local", OnFailure::Local), ("open", OnFailure::Open), ("closed", OnFailure::Closed)];

@@ -4,6 +4,8 @@
 
 use toml::de::DeValue;
 
+use super::attribute::AttributeTable;
+use super::body_cost::{self, BODY_COST};
 use super::scalar;
 use crate::located::{
     DefaultValue, FieldSchema, LocatedKey, Node, Report, SourceLocation, TableFields, TableSchema,
@@ -19,10 +21,11 @@ pub(super) const COST: FieldSchema = FieldSchema::new(
     ValueSchema::AnyOf(&[
         UNITS,
         ValueSchema::Word(|| words(&COST_WORDS)),
+        ValueSchema::Table(&BODY_COST),
         ValueSchema::Map(&ValueSchema::AnyOf(&[UNITS, ValueSchema::Word(|| words(&PRICE_WORDS))])),
     ]),
-    "an integer, `\"reported\"` (the `outcome.cost` of the settle), or a table by the status of \
-     the outcome; see below",
+    "an integer, `\"reported\"` (the `outcome.cost` of the settle), a table by the status of \
+     the outcome, or a table with `from`, the field of its body that has the cost; see below",
 )
 .or(DefaultValue::Absent("the cost in the request, or 1"));
 
@@ -68,9 +71,16 @@ enum StatusPattern {
 }
 
 /// Reads `cost`.
-pub(super) fn cost(report: &mut Report, node: Node<'_>) -> Option<Cost> {
+pub(super) fn cost(
+    report: &mut Report,
+    node: Node<'_>,
+    attributes: &AttributeTable,
+) -> Option<Cost> {
     match node.value {
         DeValue::Integer(_) => scalar::cost(report, node, 0).map(Cost::Units),
+        DeValue::Table(_) if is_body_cost(node) => {
+            body_cost::read(report, node, attributes).map(|cost| Cost::Body(Box::new(cost)))
+        }
         DeValue::Table(_) => table(report, node).map(Cost::Table),
         DeValue::String(_) => scalar::keyword(report, node, &COST_WORDS).map(|()| Cost::Reported),
         _ => node.report_wrong_type(
@@ -78,6 +88,12 @@ pub(super) fn cost(report: &mut Report, node: Node<'_>) -> Option<Cost> {
             "an integer, \"reported\", or a table such as { \"404\" = 20, default = 0 }",
         ),
     }
+}
+
+/// Whether a table has a field of a cost from the body, and not statuses.
+fn is_body_cost(node: Node<'_>) -> bool {
+    let entries = node.as_entries().unwrap_or_default();
+    entries.iter().any(|(key, _)| BODY_COST.field(key.text).is_some())
 }
 
 fn table(report: &mut Report, node: Node<'_>) -> Option<PriceTable> {

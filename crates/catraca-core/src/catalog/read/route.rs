@@ -3,11 +3,11 @@
 //! Routes are tried in the order of the text, and the first that matches wins.
 
 use super::attribute::AttributeTable;
-use super::bounds::{ROUTES_MAX, SEGMENTS_MAX};
+use super::bounds::{ROUTES_MAX, UPSTREAMS_MAX};
 use super::gate::Gates;
-use super::route_pattern;
-use super::schema;
+use super::route_source::SOURCE;
 use super::section::Sections;
+use super::{route_cost, route_gate, route_pattern, route_source, upstream};
 use crate::catalog::{AttributeSource, PathCase, Route};
 use crate::located::{
     FieldSchema, LocatedKey, Node, Report, TableFields, TableSchema, ValueSchema, names,
@@ -26,23 +26,34 @@ pub(super) static ROUTE: TableSchema = TableSchema {
              Paths are decoded, without `.` segments, empty segments or a trailing slash",
         )
         .require(),
-        FieldSchema::new("gate", schema::NAME, "the gate or policy").require(),
+        route_gate::GATE,
         FieldSchema::new(
             "set",
             ValueSchema::Map(&SOURCE),
-            "attributes from the request: `header:NAME`, `query:NAME`, `path:N` (the N-th segment, \
-             from one), `const:TEXT`. Never `ip`",
+            "attributes from the request: `header:NAME`, `cookie:NAME`, `query:NAME`, `path:N` \
+             (the N-th segment, from one), `body:path.to.field`, `jwt:CLAIM`, \
+             `certificate:subject` (or `fingerprint`, `san`), `const:TEXT`. Never `ip`",
         ),
         FieldSchema::new(
+            "ref",
+            SOURCE,
+            "the part of the request that is the `ref` of its check, such as \
+             `header:pi-endtoendid`",
+        ),
+        route_cost::COST,
+        FieldSchema::new(
             "upstream",
-            ValueSchema::Url(&["http", "https"]),
-            "the target of a reverse proxy; validated, but not used by this version",
+            ValueSchema::AnyOf(&[
+                UPSTREAM,
+                ValueSchema::List { of: &UPSTREAM, most: UPSTREAMS_MAX },
+            ]),
+            "the server that the reverse proxy forwards to, or a list of servers: `http` or \
+             `https`, a host, a port, and no path",
         ),
     ],
 };
 
-const SOURCE: ValueSchema =
-    ValueSchema::Pattern { pattern: "^(header|query|path|const):", words: "a part of the request" };
+const UPSTREAM: ValueSchema = ValueSchema::Url(&["http", "https"]);
 
 /// Reads all routes.
 pub(super) fn read(
@@ -85,23 +96,37 @@ fn route(
 ) -> Option<Route> {
     let pattern = fields.require(report, "match", "\"POST /api/orders/**\"");
     let pattern = pattern.and_then(|node| route_pattern::read(report, node));
-    let gate = fields.require(report, "gate", "\"orders\"");
-    let gate = gate.and_then(|node| gate_name(report, node, gates));
     let set = fields.parse("set", |node| set(report, node, attributes)).or(Vec::new());
-    let upstream = fields.parse("upstream", |node| upstream(report, node)).optional();
+    let sets = |name: &str| set.iter().flatten().any(|(own, _)| **own == *name);
+    let gate = fields.require(report, "gate", "\"orders\"");
+    let gate = gate.and_then(|node| route_gate::read(report, node, attributes, gates, sets));
+    let reference = fields.parse("ref", |node| route_source::read(report, node)).optional();
+    let cost = fields.parse("cost", |node| route_cost::read(report, node)).optional();
+    let upstreams = fields.parse("upstream", |node| upstream::read(report, node)).or(Vec::new());
     let (method, path) = pattern?;
-    Some(Route { method, path, gate: gate?, set: set?, upstream: upstream? })
+    let route = Route {
+        method,
+        path,
+        gate: gate?,
+        set: set?,
+        reference: reference?,
+        cost: cost?,
+        upstreams: upstreams?,
+    };
+    require_upstream(report, fields, &route).then_some(route)
 }
 
-fn gate_name(report: &mut Report, node: Node<'_>, gates: &Gates) -> Option<Name> {
-    let name = node.text(report, "the name of a gate")?;
-    let found = gates.all.get_key_value(name).map(|(name, _)| name.clone());
-    if found.is_none() {
-        let known: Vec<&str> = gates.names.iter().map(|name| &**name).collect();
-        let message = format!("no gate or policy is named `{}`", name.escape_debug());
-        report.error("unknown-gate", node.location, message, names::suggest(report, name, &known));
+/// Whether a route that reads the body has an upstream; reports it if not. Only the proxy has the
+/// body of a request.
+fn require_upstream(report: &mut Report, fields: &TableFields<'_>, route: &Route) -> bool {
+    let reads_body = route.reads_body() || route.reads_body_length();
+    if reads_body && route.upstreams.is_empty() {
+        let message = "the route reads the body of requests, which only the reverse proxy has";
+        let fix = "add upstream = \"http://127.0.0.1:9000\", or read another part";
+        report.error("body-without-upstream", fields.location, message, fix);
+        return false;
     }
-    found
+    true
 }
 
 fn set(
@@ -114,7 +139,7 @@ fn set(
         .into_iter()
         .map(|(key, node)| {
             let is_settable = is_settable(report, key, attributes);
-            let source = attribute_source(report, node);
+            let source = route_source::read(report, node);
             is_settable.then(|| Some((key.text.into(), source?)))?
         })
         .collect();
@@ -136,48 +161,6 @@ fn is_settable(report: &mut Report, key: LocatedKey<'_>, attributes: &AttributeT
         return false;
     }
     names::check_key(report, key, "attribute")
-}
-
-fn attribute_source(report: &mut Report, node: Node<'_>) -> Option<AttributeSource> {
-    let wanted = "\"header:…\", \"query:…\", \"path:2\" or \"const:…\"";
-    let text = node.text(report, wanted)?;
-    let found = text.split_once(':').and_then(|(from, name)| parse_source(from, name));
-    if found.is_none() {
-        let message = format!("`{}` is not a part of a request", text.escape_debug());
-        report.error("bad-pick", node.location, message, format!("write {wanted}"));
-    }
-    found
-}
-
-fn parse_source(from: &str, name: &str) -> Option<AttributeSource> {
-    let header = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    match from {
-        _ if name.is_empty() => None,
-        "header" if name.chars().all(header) => {
-            Some(AttributeSource::Header(name.to_ascii_lowercase()))
-        }
-        "query" => Some(AttributeSource::Query(name.to_owned())),
-        "path" => {
-            let segment = name.parse().ok().filter(|segment| (1..=SEGMENTS_MAX).contains(segment));
-            segment.map(AttributeSource::Segment)
-        }
-        "const" => Some(AttributeSource::Literal(name.to_owned())),
-        _ => None,
-    }
-}
-
-fn upstream(report: &mut Report, node: Node<'_>) -> Option<String> {
-    let text = node.text(report, "an address such as \"http://127.0.0.1:9000\"")?;
-    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    let invalid = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '@');
-    if host.is_empty() || text.contains(invalid) {
-        let message = format!("`{}` is not the address of an HTTP server", text.escape_debug());
-        let fix = "write http:// or https://, a host and a port, such as http://127.0.0.1:9000";
-        report.error("bad-upstream", node.location, message, fix);
-        return None;
-    }
-    Some(text.to_owned())
 }
 
 /// Whether every request that matches `later` also matches `earlier`.

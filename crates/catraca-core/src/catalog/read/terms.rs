@@ -2,6 +2,7 @@
 //!
 //! A tier inherits from the policy the fields that it leaves out.
 
+use super::attribute::AttributeTable;
 use super::block;
 use super::bounds;
 use super::limit;
@@ -12,10 +13,12 @@ use crate::limit::{LIMIT_FIELDS, Limit, Penalty};
 use crate::located::{FieldResult, Report, SourceLocation, TableFields};
 use crate::policy::{CreditRule, Terms};
 use crate::price::Cost;
+use crate::rate::Rate;
 use crate::time::Span;
 
 /// The fields of a policy outside of its terms that the checks of terms depend on.
-pub(super) struct TermsContext {
+pub(super) struct TermsContext<'a> {
+    pub attributes: &'a AttributeTable,
     pub reserve: i64,
     pub hold: Span,
     /// Whether the policy has ban rules or a watch; then it needs no limit.
@@ -34,22 +37,23 @@ pub(super) fn read(
     report: &mut Report,
     fields: &TableFields<'_>,
     tiers: &[tier::TierDraft<'_>],
-    context: &TermsContext,
+    context: &TermsContext<'_>,
 ) -> TermsSet {
     let own = limit::algorithm(fields);
     let of_tiers = tiers.iter().find_map(|tier| limit::algorithm(&tier.fields));
     let algorithm = own.or(of_tiers).map(|(name, _)| name);
     check_algorithm_fields(report, fields, algorithm);
     let options = LimitOptions::read(report, fields, context.hold);
-    let base = TermsFields::read(report, fields, options);
+    let base = TermsFields::read(report, fields, options, context);
     let mut parts = Vec::new();
     for tier in tiers {
         check_algorithm_fields(report, &tier.fields, algorithm);
         check_tier_algorithm(report, &tier.fields, own.is_some(), algorithm);
-        parts.push(TermsFields::read(report, &tier.fields, options).or(&base));
+        parts.push(TermsFields::read(report, &tier.fields, options, context).or(&base));
     }
     warn_of_unused_settle_fields(report, fields, &base, &parts);
-    if algorithm.is_none() && !context.bans_on_outcomes && !fields.has("tier") {
+    let may_limit = context.bans_on_outcomes || fields.has("tier") || limit::is_misspelt(fields);
+    if algorithm.is_none() && !may_limit {
         report_no_limit(report, fields.location);
     }
     let tiers = tiers.iter().zip(parts);
@@ -66,17 +70,25 @@ pub(super) fn read(
 /// The fields of one set of terms. Invalid ones are kept as such, so that tiers inherit the others.
 struct TermsFields {
     limit: FieldResult<Limit>,
+    refill: Option<Rate>,
     block: FieldResult<Option<Penalty>>,
     cost: FieldResult<Cost>,
     credits: FieldResult<Vec<CreditRule>>,
 }
 
 impl TermsFields {
-    fn read(report: &mut Report, fields: &TableFields<'_>, options: LimitOptions) -> Self {
+    fn read(
+        report: &mut Report,
+        fields: &TableFields<'_>,
+        options: LimitOptions,
+        context: &TermsContext<'_>,
+    ) -> Self {
+        let attributes = context.attributes;
         Self {
             limit: limit::read(report, fields, options),
+            refill: limit::written_refill(fields),
             block: fields.parse("block", |node| block::read(report, node)),
-            cost: fields.parse("cost", |node| price::cost(report, node)),
+            cost: fields.parse("cost", |node| price::cost(report, node, attributes)),
             credits: fields.parse("credit", |node| price::credits(report, node)),
         }
     }
@@ -86,7 +98,9 @@ impl TermsFields {
         fn or<T: Clone>(own: FieldResult<T>, base: &FieldResult<T>) -> FieldResult<T> {
             if matches!(own, FieldResult::Absent) { base.clone() } else { own }
         }
+        let has_limit = !matches!(self.limit, FieldResult::Absent);
         Self {
+            refill: if has_limit { self.refill } else { base.refill },
             limit: or(self.limit, &base.limit),
             block: or(self.block, &base.block),
             cost: or(self.cost, &base.cost),
@@ -99,14 +113,19 @@ impl TermsFields {
         self,
         report: &mut Report,
         fields: &TableFields<'_>,
-        context: &TermsContext,
+        context: &TermsContext<'_>,
     ) -> Option<Terms> {
         let limit = self.limit.or(Limit::Unlimited);
         let block = self.block.optional();
         let cost = self.cost.or(Cost::Request);
         let credits = self.credits.or(Vec::new());
-        let terms =
-            Terms { limit: limit?, block: block?.flatten(), cost: cost?, credits: credits? };
+        let terms = Terms {
+            limit: limit?,
+            refill: self.refill,
+            block: block?.flatten(),
+            cost: cost?,
+            credits: credits?,
+        };
         let location =
             fields.key("cost").or(limit::algorithm(fields).map(|(_, location)| location));
         let location = location.unwrap_or(fields.location);
@@ -119,6 +138,9 @@ impl TermsFields {
 
 /// Reports fields that have no meaning with the policy's algorithm.
 fn check_algorithm_fields(report: &mut Report, fields: &TableFields<'_>, algorithm: Option<&str>) {
+    if algorithm.is_none() && limit::is_misspelt(fields) {
+        return;
+    }
     // Fields that not every algorithm accepts, with the code of the error.
     let requirements = [
         ("credit", "credit-not-bucket"),

@@ -34,6 +34,9 @@ fn kind_error(kind: AttributeKind, why: &str) -> ValueError {
         AttributeKind::CpfCnpj => {
             ("bad-cpf-cnpj", why, "write the 11 digits of a CPF or the 14 characters of a CNPJ")
         }
+        AttributeKind::PixKey => {
+            ("bad-pix-key", why, "write a key as the DICT does, such as +5561912345678")
+        }
         AttributeKind::Ip => {
             let message = "the value is not an address";
             ("bad-address", message, "write one such as 198.51.100.7 or 2001:db8::7")

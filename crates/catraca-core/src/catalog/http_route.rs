@@ -1,0 +1,176 @@
+//! A route: the HTTP requests that it matches, and what is read from them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::json_path::JsonPath;
+use crate::policy::Name;
+
+/// The gate, attributes and upstreams of HTTP requests that match a method and a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The method; absent means any.
+    pub method: Option<String>,
+    /// The path's segments: literals, `*` for one segment, `**` for the rest.
+    pub path: Vec<String>,
+    /// The gate.
+    pub gate: RouteGate,
+    /// Attributes that are read from the request.
+    pub set: Vec<(Name, AttributeSource)>,
+    /// The part of the request that is the reference of its check.
+    pub reference: Option<AttributeSource>,
+    /// The units that the check of a request asks for; absent means the policy's default.
+    pub cost: Option<RouteCost>,
+    /// The servers that a proxy forwards the request to, each as a URL; none without a proxy.
+    pub upstreams: Vec<String>,
+}
+
+/// The gate of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteGate {
+    /// The same gate for every request.
+    Fixed(Name),
+    /// A gate for each value of an attribute.
+    Map(Box<GateMap>),
+}
+
+/// Gates by the value of an attribute. Every gate is declared, so no request can name one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateMap {
+    /// The attribute, or the name that is derived from one.
+    pub by: Name,
+    /// The attribute that the route reads: `by` itself, or what it is derived from.
+    pub attribute: Name,
+    /// The gate of each value, in normal form.
+    pub gates: BTreeMap<String, Name>,
+    /// The gate of requests without a value; without it, they are refused.
+    pub absent: Option<Name>,
+    /// The gate of all other values; without it, their requests are refused.
+    pub default: Option<Name>,
+}
+
+/// The part of an HTTP request that an attribute is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttributeSource {
+    /// A request header.
+    Header(String),
+    /// A cookie.
+    Cookie(String),
+    /// A query parameter.
+    Query(String),
+    /// A path segment, counted from one.
+    Segment(usize),
+    /// A field of the JSON body.
+    Body(JsonPath),
+    /// A claim of the verified token in `Authorization: Bearer`, by its name or its path.
+    Claim(String),
+    /// A field of the client's certificate.
+    Certificate(CertificateField),
+    /// A constant.
+    Literal(String),
+}
+
+/// A field of a client's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateField {
+    /// The name of its subject.
+    Subject,
+    /// The SHA-256 of the certificate, in hexadecimal digits.
+    Fingerprint,
+    /// Its first subject alternative name.
+    AlternativeName,
+}
+
+impl CertificateField {
+    /// Every field with its name in a catalog.
+    pub const WORDS: [(&'static str, Self); 3] = [
+        ("subject", Self::Subject),
+        ("fingerprint", Self::Fingerprint),
+        ("san", Self::AlternativeName),
+    ];
+}
+
+/// The units that the check of a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteCost {
+    /// Always this many.
+    Units(i64),
+    /// A whole number in a part of the request.
+    Source(AttributeSource),
+    /// One unit for each such number of bytes of the body, rounded up.
+    BytesPerUnit(i64),
+}
+
+impl Route {
+    /// Every part of the request that the route reads.
+    pub fn sources(&self) -> impl Iterator<Item = &AttributeSource> {
+        let cost = match &self.cost {
+            Some(RouteCost::Source(source)) => Some(source),
+            _ => None,
+        };
+        self.set.iter().map(|(_, source)| source).chain(&self.reference).chain(cost)
+    }
+
+    /// Whether a field of the JSON body is read, so that a proxy must have the body before it
+    /// checks the request.
+    pub fn reads_body(&self) -> bool {
+        self.sources().any(|source| matches!(source, AttributeSource::Body(_)))
+    }
+
+    /// Whether a claim is read, so that the token of a request must be verified.
+    pub fn reads_claims(&self) -> bool {
+        self.sources().any(|source| matches!(source, AttributeSource::Claim(_)))
+    }
+
+    /// Whether the cost depends on the length of the body.
+    pub fn reads_body_length(&self) -> bool {
+        matches!(self.cost, Some(RouteCost::BytesPerUnit(_)))
+    }
+
+    /// Whether anything of a request is read for its check, apart from method and path.
+    pub fn reads_request(&self) -> bool {
+        self.sources().next().is_some() || self.cost.is_some()
+    }
+}
+
+impl RouteGate {
+    /// Every gate that a request can get.
+    pub fn targets(&self) -> impl Iterator<Item = &Name> {
+        let (fixed, map) = match self {
+            Self::Fixed(gate) => (Some(gate), None),
+            Self::Map(map) => (None, Some(map)),
+        };
+        let mapped = map.into_iter().flat_map(|map| map.gates.values().chain(&map.absent));
+        let default = map.and_then(|map| map.default.as_ref());
+        fixed.into_iter().chain(mapped).chain(default)
+    }
+}
+
+/// As the catalog writes it: the gate, or the attribute that chooses one.
+impl fmt::Display for RouteGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(gate) => f.write_str(gate),
+            Self::Map(map) => write!(f, "by {}", map.by),
+        }
+    }
+}
+
+/// As the catalog writes it, such as `header:x-tenant-id`.
+impl fmt::Display for AttributeSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Cookie(name) => write!(f, "cookie:{name}"),
+            Self::Query(name) => write!(f, "query:{name}"),
+            Self::Segment(number) => write!(f, "path:{number}"),
+            Self::Body(path) => write!(f, "body:{path}"),
+            Self::Claim(name) => write!(f, "jwt:{name}"),
+            Self::Certificate(field) => {
+                let word = CertificateField::WORDS.iter().find(|(_, own)| own == field);
+                write!(f, "certificate:{}", word.map_or("", |(word, _)| word))
+            }
+            Self::Literal(text) => write!(f, "const:{text}"),
+        }
+    }
+}
