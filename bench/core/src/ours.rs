@@ -109,6 +109,7 @@ fn one_row(key: Key, limit: Limit, peek: bool) -> Batch {
         key,
         family: 1,
         tier_counter: None,
+        shared: None,
         limit,
         held: 1,
         penalty: None,

@@ -135,6 +135,7 @@ fn row(key: usize, family: u64, limit: Limit) -> CheckRow {
         key: Key::from_bytes(digest),
         family,
         tier_counter: None,
+        shared: None,
         limit,
         held: 1,
         penalty: None,

@@ -11,6 +11,8 @@
 
 mod app_error;
 #[cfg(feature = "records")]
+mod attribute_names;
+#[cfg(feature = "records")]
 mod blocks;
 mod builder;
 mod decisions;
@@ -31,6 +33,8 @@ mod nodes;
 mod operator;
 #[cfg(feature = "records")]
 mod orphans;
+#[cfg(feature = "records")]
+mod page_size;
 #[cfg(feature = "records")]
 mod privacy;
 #[cfg(feature = "records")]
@@ -62,13 +66,15 @@ pub use app_error::AppError;
 #[cfg(feature = "records")]
 pub use blocks::{BlockWithHistory, CreatedBlocks, ListedBlock, ReleasedBlock};
 pub use builder::AppBuilder;
-pub use decisions::CHECKS_MAX;
+pub use catraca_core::request::CHECKS_MAX;
 #[cfg(feature = "records")]
-pub use facts::{ChangedFacts, FACTS_MAX, FactMap};
+pub use facts::{ChangedFacts, FACTS_MAX, FactMap, NAMESPACE_FACTS_MAX};
 #[cfg(feature = "records")]
-pub use inspect::{InspectedPolicy, Inspection};
+pub use inspect::{EntrySource, InspectedEntry, InspectedPolicy, Inspection};
 #[cfg(feature = "records")]
-pub use lists::{AddedEntries, ENTRIES_MAX, ListTargetText, NewListEntry, RemovedEntry};
+pub use lists::{
+    AddedEntries, ENTRIES_MAX, ListTargetText, NAMESPACE_ENTRIES_MAX, NewListEntry, RemovedEntry,
+};
 #[cfg(feature = "records")]
 pub use modes::ChangedMode;
 #[cfg(feature = "records")]
@@ -76,9 +82,11 @@ pub use operator::TEXT_MAX;
 #[cfg(feature = "records")]
 pub use orphans::OrphanedBlocks;
 #[cfg(feature = "records")]
+pub use page_size::check_page_size;
+#[cfg(feature = "records")]
 pub use privacy::{ErasedSubject, ExportedSubject};
 #[cfg(feature = "records")]
-pub use reload::CatalogChange;
+pub use reload::{CatalogChange, ReloadedCatalog};
 #[cfg(feature = "records")]
 pub use reports::PeriodTotals;
 #[cfg(feature = "records")]
@@ -104,6 +112,9 @@ struct AppParts {
     /// the order in which they took effect.
     #[cfg(feature = "records")]
     change_lock: tokio::sync::Mutex<()>,
+    /// When the catalog was applied.
+    #[cfg(feature = "records")]
+    catalog_since: parking_lot::Mutex<Time>,
     /// Permits for settles that run off the async workers.
     offload_permits: Arc<Semaphore>,
 }

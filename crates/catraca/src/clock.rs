@@ -5,14 +5,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use catraca_core::time::{Span, Time};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// A source of instants.
+/// A source of instants. A program whose tests have a virtual clock of their own implements it;
+/// others use [`ManualClock`].
 pub trait Clock: Send + Sync {
     /// The current instant.
-    fn now(&self) -> Time;
+    fn system_time(&self) -> SystemTime;
+
+    /// The current instant in whole microseconds. The clocks of this crate read it without a
+    /// conversion, because every decision does.
+    #[doc(hidden)]
+    fn now(&self) -> Time {
+        self.system_time().into()
+    }
 }
 
 /// The wall clock at start plus the time that has passed since, suspend included.
@@ -42,6 +51,10 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
+    fn system_time(&self) -> SystemTime {
+        self.now().into()
+    }
+
     #[inline]
     fn now(&self) -> Time {
         Time::from_micros(boot_micros() + self.offset)
@@ -49,24 +62,44 @@ impl Clock for SystemClock {
 }
 
 /// A clock that moves only when it is set. Clones show the same time.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use catraca::{Catalog, Engine, ManualClock};
+///
+/// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 15m'")?;
+/// let clock = ManualClock::at(SystemTime::UNIX_EPOCH);
+/// let engine = Engine::builder(catalog).clock(clock.clone()).build();
+/// let login = engine.gate("login", ["ip"])?;
+///
+/// assert!(login.check(["198.51.100.7"])?.allowed);
+/// clock.advance(Duration::from_secs(15 * 60 - 1));
+/// assert!(!login.check(["198.51.100.7"])?.allowed);
+/// clock.advance(Duration::from_secs(1));
+/// assert!(login.check(["198.51.100.7"])?.allowed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock {
     micros: Arc<AtomicI64>,
 }
 
 impl ManualClock {
-    /// A clock that shows `time`.
-    pub fn at(time: Time) -> Self {
-        Self { micros: Arc::new(AtomicI64::new(time.micros())) }
+    /// A clock that shows `time`, in whole microseconds.
+    pub fn at(time: impl Into<SystemTime>) -> Self {
+        Self { micros: Arc::new(AtomicI64::new(Time::from(time.into()).micros())) }
     }
 
     /// Moves to `time`, which may be earlier.
-    pub fn set(&self, time: Time) {
-        self.micros.store(time.micros(), Ordering::SeqCst);
+    pub fn set(&self, time: impl Into<SystemTime>) {
+        self.micros.store(Time::from(time.into()).micros(), Ordering::SeqCst);
     }
 
-    /// Moves forward by `span`, at most to [`Time::FOREVER`].
-    pub fn advance(&self, span: Span) {
+    /// Moves forward by `duration`, at most to the last instant that a store can count, in the year
+    /// 2255.
+    pub fn advance(&self, duration: impl Into<Duration>) {
+        let span = Span::from(duration.into());
         let advanced = |micros| Some(Time::from_micros(micros).after(span).micros());
         // The closure always returns `Some`, so the update cannot fail.
         let _ = self.micros.fetch_update(Ordering::SeqCst, Ordering::SeqCst, advanced);
@@ -74,6 +107,10 @@ impl ManualClock {
 }
 
 impl Clock for ManualClock {
+    fn system_time(&self) -> SystemTime {
+        self.now().into()
+    }
+
     fn now(&self) -> Time {
         Time::from_micros(self.micros.load(Ordering::SeqCst))
     }

@@ -5,9 +5,15 @@
 //! lock to read the catalog. Rules belong in core, and wire formats in the front ends.
 
 mod buckets;
+mod builder;
 mod check;
 mod credit;
 mod exchange;
+mod fact_changes;
+mod gate_error;
+mod gate_handle;
+#[cfg(all(feature = "shared", feature = "records"))]
+mod local_changes;
 #[cfg(feature = "shared")]
 mod local_share;
 mod operator;
@@ -20,15 +26,14 @@ mod settle;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use catraca_core::ban_storm::BanStorm;
 use catraca_core::catalog::Catalog;
-use catraca_core::digest::{Digester, Secret};
-use catraca_core::plan::{KeyScope, namespace_group};
+use catraca_core::digest::Digester;
+use catraca_core::plan::KeyScope;
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::DEFAULT_NAMESPACE;
@@ -36,15 +41,18 @@ use catraca_core::sharding::Sharding;
 use catraca_core::ticket::TicketSealer;
 use parking_lot::Mutex;
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::Clock;
 use crate::event::{Event, EventListener};
-use crate::memory::{Memory, MemoryOptions, RestoreOutcome, SnapshotError};
-use crate::rule_set::RuleSet;
+use crate::memory::Memory;
+use crate::rule_set::{RulePart, RuleSet};
 use crate::store::Store;
 
 pub use buckets::{BucketObservation, OBSERVATIONS_MAX};
+pub use builder::Builder;
 pub use check::{CheckMode, CheckPlan, RulesSnapshot};
 pub use credit::Credit;
+pub use gate_error::GateError;
+pub use gate_handle::GateHandle;
 #[cfg(feature = "records")]
 pub use operator_lists::ListedEntry;
 #[cfg(feature = "records")]
@@ -53,6 +61,8 @@ pub use settle::{CheckRef, Settle};
 
 #[cfg(feature = "shared")]
 pub(crate) use exchange::{BatchTarget, Events, Exchange, FailureModes, ReplySource, StoreReply};
+#[cfg(all(feature = "shared", feature = "records"))]
+pub(crate) use local_changes::LocalChanges;
 #[cfg(feature = "shared")]
 pub(crate) use local_share::local_charge;
 #[cfg(all(feature = "shared", feature = "records"))]
@@ -72,6 +82,8 @@ pub struct Engine<S = Memory> {
     rules: ArcSwap<RuleSet>,
     /// Serializes writers of `rules`. Readers load the current value and never wait.
     write_lock: Mutex<()>,
+    #[cfg(all(feature = "shared", feature = "records"))]
+    local_changes: LocalChanges,
     store: S,
     clock: Arc<dyn Clock>,
     digester: Digester,
@@ -85,18 +97,6 @@ pub struct Engine<S = Memory> {
     sharding: Sharding,
 }
 
-/// Sets up and builds an engine.
-pub struct Builder {
-    catalog: Arc<Catalog>,
-    clock: Arc<dyn Clock>,
-    /// Random if not set.
-    secret: Option<Secret>,
-    options: MemoryOptions,
-    namespaces: Vec<String>,
-    listener: Option<EventListener>,
-    sharding: Sharding,
-}
-
 /// Ticket ids that never repeat under one secret: a random half for the process, and a counter.
 struct TicketIds {
     process: u64,
@@ -104,142 +104,15 @@ struct TicketIds {
 }
 
 impl Engine<Memory> {
-    /// An engine with a memory store, the system clock and a random secret.
+    /// An engine with a memory store, the system clock and a random secret. To share it between
+    /// threads, put it into an [`Arc`].
     pub fn new(catalog: Catalog) -> Self {
         Self::builder(catalog).build()
     }
 
     /// A builder, to set the clock, the secret, the memory limits or a listener.
     pub fn builder(catalog: Catalog) -> Builder {
-        Builder {
-            catalog: Arc::new(catalog),
-            clock: Arc::new(SystemClock::new()),
-            secret: None,
-            options: MemoryOptions::default(),
-            namespaces: Vec::new(),
-            listener: None,
-            sharding: Sharding::Unsharded,
-        }
-    }
-}
-
-impl Builder {
-    /// Sets the clock, such as [`crate::ManualClock`] in tests.
-    #[must_use]
-    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = Arc::new(clock);
-        self
-    }
-
-    /// Sets the secret of digests and tickets. With a stored secret they stay valid after a
-    /// restart.
-    #[must_use]
-    pub fn secret(mut self, secret: Secret) -> Self {
-        self.secret = Some(secret);
-        self
-    }
-
-    /// Sets the limits of the memory store.
-    #[must_use]
-    pub fn memory(mut self, options: MemoryOptions) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// Guarantees each of these namespaces, and all others together, an equal part of one half of
-    /// every memory pool. The other half is first come. Without this call there is one part.
-    #[must_use]
-    pub fn namespaces(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.namespaces = names.into_iter().collect();
-        self
-    }
-
-    /// Calls `listener` with every event, on the thread that caused it.
-    #[must_use]
-    pub fn listener(mut self, listener: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.listener = Some(Box::new(listener));
-        self
-    }
-
-    /// Whether a secret was set.
-    #[cfg(feature = "shared")]
-    pub(crate) fn has_secret(&self) -> bool {
-        self.secret.is_some()
-    }
-
-    /// For a store with several servers, groups keys as the catalog's `shard_by` says.
-    #[cfg(feature = "shared")]
-    pub(crate) fn shard_keys(mut self, is_sharded: bool) -> Self {
-        if is_sharded {
-            self.sharding = Sharding::from_catalog(&self.catalog);
-        }
-        self
-    }
-
-    /// Builds the engine with an empty memory store.
-    pub fn build(mut self) -> Engine {
-        let store = self.empty_memory();
-        self.build_with_store(store)
-    }
-
-    /// An empty memory store, divided by namespaces if there are several.
-    fn empty_memory(&mut self) -> Memory {
-        let secret = self.secret.get_or_insert_with(|| Secret::from_bytes(random_bytes()));
-        let digester = Digester::new(secret);
-        let names = self.namespaces.iter().filter(|name| *name != DEFAULT_NAMESPACE);
-        let groups = names.map(|name| namespace_group(&digester, name));
-        Memory::with_groups(self.options, groups, Arc::clone(&self.clock))
-    }
-
-    /// Builds the engine with the cells of a snapshot, and reports what was read. A missing file is
-    /// a first start; any other problem is an error that names the file.
-    ///
-    /// Keys are digests under the secret, so the snapshot must have been made with the same secret.
-    /// Without a secret this is an error, because with a new random one no cell would be found.
-    ///
-    /// ```
-    /// use catraca::{Catalog, Check, Engine, Secret};
-    ///
-    /// let text = "[policy.login]\n by = ['ip']\n window = '1 per 1h'";
-    /// let secret = Secret::from_bytes([7; 32]); // in production: random, from a file
-    /// let file = std::env::temp_dir().join(format!("catraca-{}.snapshot", std::process::id()));
-    /// let check = Check::new("login", [("ip", "198.51.100.7")]);
-    ///
-    /// let engine = Engine::builder(Catalog::parse(text)?).secret(secret.clone()).build();
-    /// assert!(engine.check(&check)?.allowed);
-    /// engine.store().snapshot(&file)?;
-    ///
-    /// let (again, found) = Engine::builder(Catalog::parse(text)?).secret(secret).restore(&file)?;
-    /// assert!(!again.check(&check)?.allowed, "{found:?}");
-    /// # std::fs::remove_file(&file)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn restore(mut self, snapshot: &Path) -> Result<(Engine, RestoreOutcome), SnapshotError> {
-        if self.secret.is_none() {
-            return Err(SnapshotError::NoSecret { path: snapshot.to_owned() });
-        }
-        let (store, restored) = self.empty_memory().with_snapshot(snapshot)?;
-        Ok((self.build_with_store(store), restored))
-    }
-
-    /// Builds the engine with another store, such as a restored [`Memory`]. If the store reads a
-    /// clock, give it the clock of this builder.
-    pub fn build_with_store<S: Store>(self, store: S) -> Engine<S> {
-        let secret = self.secret.unwrap_or_else(|| Secret::from_bytes(random_bytes()));
-        let process: [u8; 8] = random_bytes();
-        Engine {
-            rules: ArcSwap::from_pointee(RuleSet::new(self.catalog)),
-            write_lock: Mutex::new(()),
-            store,
-            clock: self.clock,
-            digester: Digester::new(&secret),
-            sealer: TicketSealer::new(&secret),
-            ids: TicketIds { process: u64::from_le_bytes(process), next: AtomicU64::new(1) },
-            ban_storms: Mutex::default(),
-            unlisted: Mutex::default(),
-            listener: self.listener,
-            sharding: self.sharding,
-        }
+        Builder::new(catalog)
     }
 }
 
@@ -250,6 +123,19 @@ impl<S> Engine<S> {
     }
 
     /// Replaces the catalog. State is kept; the next decision uses the new catalog.
+    ///
+    /// ```
+    /// use catraca::{Catalog, Engine};
+    ///
+    /// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '1 per 1m'")?;
+    /// let engine = Engine::new(catalog);
+    /// let api = engine.gate("api", ["ip"])?;
+    /// assert!(api.check(["198.51.100.7"])?.allowed);
+    /// assert!(!api.check(["198.51.100.7"])?.allowed);
+    /// engine.reload(Catalog::parse("[policy.api]\n by = ['ip']\n window = '2 per 1m'")?);
+    /// assert!(api.check(["198.51.100.7"])?.allowed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// If keys are grouped by an attribute (`shard_by`), the new catalog must use the same one.
     pub fn reload(&self, catalog: Catalog) {
@@ -273,10 +159,25 @@ impl<S> Engine<S> {
     }
 
     /// Overrides the mode of a policy, or returns it to the catalog's. Takes effect at once.
+    ///
+    /// ```
+    /// use catraca::catalog::Mode;
+    /// use catraca::{Catalog, Engine};
+    ///
+    /// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '0 per 1m'")?;
+    /// let engine = Engine::new(catalog);
+    /// let api = engine.gate("api", ["ip"])?;
+    /// assert!(!api.check(["198.51.100.7"])?.allowed);
+    /// engine.set_mode("api", Some(Mode::Shadow))?; // decided and reported, but never denied
+    /// assert!(api.check(["198.51.100.7"])?.allowed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_mode(&self, policy: &str, mode: Option<Mode>) -> Result<(), Refusal> {
-        self.update_rules(|rules| {
-            rules.catalog.find(policy).ok_or_else(|| Refusal::UnknownPolicy(policy.to_owned()))?;
-            Ok(rules.with_mode(policy, mode))
+        find_policy(&self.rules.load(), policy)?;
+        let policy = Name::from(policy);
+        self.change_rules(RulePart::Modes, move |rules| {
+            rules.set_override(&policy, mode);
+            Ok(())
         })
     }
 
@@ -295,6 +196,7 @@ impl<S> Engine<S> {
     }
 
     /// The current instant, by the engine's clock.
+    #[doc(hidden)]
     pub fn now(&self) -> catraca_core::time::Time {
         self.clock.now()
     }
@@ -313,6 +215,28 @@ impl<S> Engine<S> {
         let next = change(&self.rules.load())?;
         self.rules.store(Arc::new(next));
         Ok(())
+    }
+
+    /// Makes a change of this node to lists, facts or modes. Until it is in the records, it is
+    /// applied again to what is read from them.
+    fn change_rules<R>(
+        &self,
+        part: RulePart,
+        change: impl Fn(&mut RuleSet) -> Result<R, Refusal> + Send + Sync + 'static,
+    ) -> Result<R, Refusal> {
+        let _guard = self.write_lock.lock();
+        let mut next = RuleSet::clone(&self.rules.load());
+        let result = change(&mut next)?;
+        next.rebuild(part, &self.digester);
+        self.rules.store(Arc::new(next));
+        #[cfg(all(feature = "shared", feature = "records"))]
+        self.local_changes.add(move |rules| drop(change(rules)));
+        Ok(result)
+    }
+
+    #[cfg(all(feature = "shared", feature = "records"))]
+    pub(crate) fn local_changes(&self) -> &LocalChanges {
+        &self.local_changes
     }
 
     fn scope<'a>(&'a self, rules: &'a RuleSet, namespace: &'a str) -> KeyScope<'a> {

@@ -1,18 +1,69 @@
-//! Errors of a call: invalid input, or a failing store. A denial is not an error.
+//! Errors of a call: invalid input, or a failing store or server. A denial is not an error.
+
+use std::fmt;
 
 use catraca_core::refusal::Refusal;
-use thiserror::Error;
 
+#[cfg(feature = "client")]
+use crate::client::ClientError;
 use crate::store::StoreError;
 
 /// Why a call has no result.
-#[derive(Debug, Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The input is invalid. Nothing was changed, and the request must not pass.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(Refusal),
     /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+    /// The server that decides gave no decision. A call that it refuses is [`Error::Refused`].
+    #[cfg(feature = "client")]
+    Client(ClientError),
+}
+
+impl Error {
+    /// The error of the part that failed.
+    const fn inner(&self) -> &(dyn std::error::Error + 'static) {
+        match self {
+            Self::Refused(refusal) => refusal,
+            Self::Store(error) => error,
+            #[cfg(feature = "client")]
+            Self::Client(error) => error,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.inner(), f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.inner().source()
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+#[cfg(feature = "client")]
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
+        if error.is_unavailable() {
+            return Self::Client(error);
+        }
+        let code = error.code().unwrap_or_default().to_owned();
+        Self::Refused(Refusal::ByServer { code, detail: error.to_string() })
+    }
 }

@@ -3,6 +3,8 @@
 //! An event must not contain a private value in clear: `parts` contains pseudonyms for private
 //! attributes.
 
+use std::time::{Duration, SystemTime};
+
 use catraca_core::cell::block::Block;
 use catraca_core::credit_plan::CreditRejection;
 use catraca_core::decision::Decision;
@@ -30,6 +32,7 @@ pub enum Event<'a> {
     /// A block was started or extended.
     Blocked {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The block.
         block: Box<BlockEvent>,
@@ -37,6 +40,7 @@ pub enum Event<'a> {
     /// An operator ended a block.
     Unblocked {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The key that is not blocked any more.
         subject: SubjectKey,
@@ -44,6 +48,7 @@ pub enum Event<'a> {
     /// An operator cleared all state of a key.
     Reset {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The key that has no state any more.
         subject: SubjectKey,
@@ -51,11 +56,13 @@ pub enum Event<'a> {
     /// A policy was reset for all keys, in every namespace.
     PolicyReset {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The policy.
         policy: Name,
         /// The new epoch: state from before it does not count. It is `at`, or later if the clock
         /// was set back.
+        #[doc(hidden)]
         epoch: Time,
     },
     /// A ticket was settled for the first time.
@@ -63,6 +70,7 @@ pub enum Event<'a> {
     /// A settle changed nothing: the ticket was settled before, or has expired.
     NotSettled {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// Which of the two.
         state: SettleState,
@@ -72,6 +80,7 @@ pub enum Event<'a> {
     /// A settle left a bucket in debt, or repaid a debt.
     Debt {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The bucket.
         debt: Box<DebtEvent>,
@@ -86,6 +95,7 @@ pub enum Event<'a> {
     /// The remaining units of a limit fell below the policy's low-water mark.
     LowWater {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The policy.
         policy: Name,
@@ -97,6 +107,7 @@ pub enum Event<'a> {
     /// An outcome was counted in a policy's watched ratio.
     RatioCounted {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The policy.
         policy: Name,
@@ -106,6 +117,7 @@ pub enum Event<'a> {
     /// Ban-storm protection turned the ban rules of a policy to shadow.
     BanStorm {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The policy.
         policy: Name,
@@ -114,6 +126,7 @@ pub enum Event<'a> {
     /// At most 1,000 names are reported.
     UnlistedGate {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The name in the check.
         gate: String,
@@ -129,19 +142,72 @@ pub enum Event<'a> {
     /// A call to the shared store ended.
     StoreCalled {
         /// The duration of the call.
+        #[doc(hidden)]
         took: Span,
         /// Whether the call failed.
         failed: bool,
     },
+    /// An operator's query did not wait any longer for records that were queued before it. Its
+    /// answer may lack the newest entries, and says so.
+    RecordsBehind {
+        /// The instant.
+        #[doc(hidden)]
+        at: Time,
+        /// How long the query waited; not at all if the records are known to be unavailable.
+        waited: Duration,
+    },
     /// The catalog was reloaded.
     CatalogReloaded {
         /// The instant.
+        #[doc(hidden)]
         at: Time,
         /// The new revision.
         revision: Name,
         /// The number of its policies.
         policies: u32,
     },
+}
+
+impl Event<'_> {
+    /// When it happened; absent for events that carry no instant.
+    pub fn happened_at(&self) -> Option<SystemTime> {
+        let at = match self {
+            Self::Decided { decision, .. } => decision.at,
+            Self::Settled(settlement) => settlement.at,
+            Self::Blocked { at, .. }
+            | Self::Unblocked { at, .. }
+            | Self::Reset { at, .. }
+            | Self::PolicyReset { at, .. }
+            | Self::NotSettled { at, .. }
+            | Self::Debt { at, .. }
+            | Self::LowWater { at, .. }
+            | Self::RatioCounted { at, .. }
+            | Self::BanStorm { at, .. }
+            | Self::UnlistedGate { at, .. }
+            | Self::RecordsBehind { at, .. }
+            | Self::CatalogReloaded { at, .. } => *at,
+            Self::Credited { .. } | Self::ConditionsFailed { .. } | Self::StoreCalled { .. } => {
+                return None;
+            }
+        };
+        Some(at.into())
+    }
+
+    /// How long a call to the shared store took; absent for other events.
+    pub fn store_call_duration(&self) -> Option<Duration> {
+        match self {
+            Self::StoreCalled { took, .. } => Some((*took).into()),
+            _ => None,
+        }
+    }
+}
+
+impl BlockEvent {
+    /// The end of the block; absent if it has no end.
+    pub fn blocked_until(&self) -> Option<SystemTime> {
+        let until = self.block.until;
+        (!until.is_forever()).then(|| until.into())
+    }
 }
 
 /// The key of a block, a debt or an operator's act, with the values that it was made from.
@@ -164,6 +230,7 @@ pub struct BlockEvent {
     pub subject: SubjectKey,
     /// The epoch of the policy when the decision was made; zero if it was never reset for all keys.
     /// A block that was decided before a reset and is recorded after it is not active.
+    #[doc(hidden)]
     pub epoch: Time,
     /// The first of the keys that the same act blocked, if it blocked several: a ban blocks every
     /// key of an `each` policy. Such blocks are shown and released together.
@@ -181,6 +248,7 @@ pub struct DebtEvent {
     pub subject: SubjectKey,
     /// The epoch of the policy when the settle was applied; zero if it was never reset for all
     /// keys.
+    #[doc(hidden)]
     pub epoch: Time,
     /// Whole tokens; negative is debt.
     pub balance: i64,

@@ -1,10 +1,13 @@
 //! Explains a check: which policies apply, with which key, tier and price, and why. Reads no state.
 
+mod policy_text;
+
 use catraca_core::conclude;
 use catraca_core::limit::Penalty;
 use catraca_core::plan::{display_parts, held_units};
 use catraca_core::policy::{Mode, Name, Terms};
-use catraca_core::price::{Cost, Price};
+use catraca_core::price::{BodyCost, Cost, Price};
+use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 use catraca_core::select::SelectedPolicy;
 
@@ -12,6 +15,10 @@ use crate::Error;
 use crate::engine::Engine;
 use crate::rule_set::RuleSet;
 use crate::store::Store;
+
+pub use policy_text::{
+    TextField, ban_fields, describe_key, policy_fields, terms_fields, tier_condition,
+};
 
 /// Which policies apply to a request, and why.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,19 +67,30 @@ pub struct ExplainedPolicy {
 
 impl<S: Store> Engine<S> {
     /// Explains which policies apply to a request, with which key, tier and price. Changes nothing.
+    ///
+    /// ```
+    /// use catraca::{Catalog, Check, Engine};
+    ///
+    /// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+    /// let engine = Engine::new(catalog);
+    /// let explained = engine.explain(&Check::new("api", [("ip", "198.51.100.7")]))?;
+    /// assert_eq!(&*explained.rows[0].policy, "api");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn explain(&self, check: &Check<'_>) -> Result<Explanation, Error> {
         check.validate()?;
         let rules = self.rules();
         let gate = rules.policies_for(check.gate)?;
-        let selected = rules.selector().select(gate.policies, &check.subject)?;
+        let selected = rules.selector(check.namespace).select(gate.policies, &check.subject)?;
         let now = self.now();
         let listed = if check.lists {
-            rules.list_entry_for(&check.subject, self.digester(), now)?
+            rules.list_entry_for(check.namespace, &check.subject, self.digester(), now)?
         } else {
             None
         };
-        let list = listed.map(|(entry, passes)| {
-            let decision = conclude::conclude_from_list(&rules.catalog, entry, passes, now);
+        let list = listed.map(|listed| {
+            let entry = listed.entry;
+            let decision = conclude::conclude_from_list(&rules.catalog, entry, listed.allows, now);
             (decision.reason.as_str(), entry.reason.clone())
         });
         let has_row =
@@ -83,13 +101,15 @@ impl<S: Store> Engine<S> {
             let policy = rules.catalog.policy(*id);
             (policy.name.clone(), why_absent(policy.mode))
         });
+        let rows: Result<Vec<_>, Refusal> =
+            selected.iter().map(|row| self.explain_row(&rules, check, row)).collect();
         Ok(Explanation {
             revision: rules.catalog.revision.clone(),
             gate: check.gate.to_owned(),
             unlisted: gate.is_default,
             list,
             absent: absent.collect(),
-            rows: selected.iter().map(|row| self.explain_row(&rules, check, row)).collect(),
+            rows: rows?,
         })
     }
 
@@ -98,15 +118,16 @@ impl<S: Store> Engine<S> {
         rules: &RuleSet,
         check: &Check<'_>,
         row: &SelectedPolicy<'_, '_>,
-    ) -> ExplainedPolicy {
+    ) -> Result<ExplainedPolicy, Refusal> {
         let policy = rules.catalog.policy(row.policy);
         let tier = row.tier.and_then(|index| {
             let tier = policy.tiers.get(usize::from(index))?;
             Some((usize::from(index) + 1, describe_condition(&tier.when)))
         });
-        let held = row.terms.map_or(0, |terms| held_units(policy, terms, check.cost));
+        let catalog = &rules.catalog;
+        let held = row.terms.map_or(Ok(0), |terms| held_units(catalog, policy, terms, check))?;
         let capacity = row.terms.and_then(|terms| terms.limit.capacity());
-        ExplainedPolicy {
+        Ok(ExplainedPolicy {
             policy: policy.name.clone(),
             instead_of: row.instead_of.map(|id| rules.catalog.policy(id).name.clone()),
             tier,
@@ -114,14 +135,14 @@ impl<S: Store> Engine<S> {
             key: display_parts(&rules.catalog, self.digester(), &row.parts),
             limit: row
                 .terms
-                .map_or_else(|| "denies: no key".to_owned(), |terms| terms.limit.describe()),
+                .map_or_else(|| "denies: no key".to_owned(), |terms| terms.describe_limit()),
             block: row.terms.and_then(|terms| terms.block).map(describe_block),
             held,
             // Even a check of zero units needs one free unit.
             too_costly: capacity.is_some_and(|capacity| held.max(1) > capacity),
             price: row.terms.map_or_else(String::new, describe_price),
             mode: row.mode,
-        }
+        })
     }
 }
 
@@ -149,11 +170,13 @@ pub fn describe_block(penalty: Penalty) -> String {
     )
 }
 
-fn describe_price(terms: &Terms) -> String {
+/// The price of a request as text.
+pub fn describe_price(terms: &Terms) -> String {
     match &terms.cost {
         Cost::Request => "the request's cost, or 1".to_owned(),
         Cost::Units(units) => format!("always {units}"),
         Cost::Reported => "as reported at settle".to_owned(),
+        Cost::Body(cost) => describe_body_cost(cost),
         Cost::Table(table) => {
             let exact = table
                 .exact
@@ -168,6 +191,15 @@ fn describe_price(terms: &Terms) -> String {
             exact.chain(classes).chain(none).chain([rest]).collect::<Vec<_>>().join(", ")
         }
     }
+}
+
+fn describe_body_cost(cost: &BodyCost) -> String {
+    let fields: Vec<String> = cost.from.iter().map(|path| format!("body.{path}")).collect();
+    let fields = fields.join(" + ");
+    let Some(weights) = &cost.weights else { return fields };
+    let listed = weights.weights.iter().map(|(value, weight)| format!("{value}: {weight}"));
+    let listed: Vec<String> = listed.collect();
+    format!("({fields}) by {} ({}, else {})", weights.by, listed.join(", "), weights.default)
 }
 
 fn describe_units(price: Price) -> String {

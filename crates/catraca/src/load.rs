@@ -5,6 +5,7 @@
 //! called `*.toml`, and no more is read than the maximum size of a catalog.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,8 +19,21 @@ use catraca_core::catalog::read::{
 /// Reads a catalog and the files that it includes, whose names are relative to it. Variables come
 /// from the environment of the process. Sections such as `[server]` are not checked: the program
 /// that owns them does so with [`load_sections`].
-pub fn load(path: &Path) -> Result<ParsedCatalog, LoadError> {
-    load_with(path, &environment)
+///
+/// ```
+/// # let file = std::env::temp_dir().join(format!("catraca-load-{}.toml", std::process::id()));
+/// # std::fs::write(&file, "[policy.login]\nby = ['ip']\nwindow = '0 per 1m'\n")?;
+/// let parsed = catraca::load(&file)?;
+/// for warning in &parsed.warnings {
+///     eprintln!("{warning}");
+/// }
+/// let engine = catraca::Engine::new(parsed.catalog);
+/// # assert_eq!(parsed.warnings[0].code, "never-admits");
+/// # std::fs::remove_file(&file)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn load(path: impl AsRef<Path>) -> Result<ParsedCatalog, LoadError> {
+    load_with(path.as_ref(), &environment)
 }
 
 /// A variable of the process's environment. One that is not valid UTF-8 counts as not set.
@@ -103,10 +117,10 @@ fn read_bounded(file: File) -> io::Result<String> {
 }
 
 /// Why a catalog could not be loaded.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("cannot read {file}: {error}")]
     Unreadable {
         /// The file.
         file: String,
@@ -114,6 +128,16 @@ pub enum LoadError {
         error: io::Error,
     },
     /// The catalog is invalid.
-    #[error("{0}")]
     Invalid(Diagnostics),
 }
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { file, error } => write!(f, "cannot read {file}: {error}"),
+            Self::Invalid(diagnostics) => diagnostics.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}

@@ -3,16 +3,21 @@
 //! [`Locks`] has the verbs; a [`LockStore`] has the leases and applies core's rules to them:
 //! [`MemoryLocks`] in this process, Redis or PostgreSQL for several nodes. `acquire` grants names
 //! and waits for them in `wait_queues`, `holder` has the other calls of holders, `admin` those of
-//! operators, `undo` reverts grants that no caller was answered with. Locks fail closed: without an
+//! operators, `undo` reverts grants that no caller was answered with. [`LockService`] is the same
+//! for programs, here and on a server, and [`Lock`] its guard. Locks fail closed: without an
 //! answer of the store in time, and without the promised durability, nothing is granted.
 
 mod acquire;
 mod admin;
+mod guard;
 mod holder;
+mod local_locks;
 mod lock_error;
+mod lock_request;
 mod memory;
 mod metrics;
 mod port;
+mod service;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -35,13 +40,20 @@ use wait_queues::WaitQueues;
 
 pub use acquire::LockAttempt;
 pub use admin::{LeaseFilter, LockPage, LockStats, LockTotals, StatsRow};
+pub use guard::Lock;
 pub use holder::Confirmation;
+pub use local_locks::LocalLocks;
 pub use lock_error::LockError;
+pub use lock_request::{LeaseOptions, LockRequest, SlotRequest};
 pub use memory::{Journal, JournalFuture, MemoryLocks, RestoredLock};
 pub use metrics::{BOUNDS as TIME_BOUNDS, DurationHistogram};
 #[cfg(any(feature = "redis", feature = "postgres-store"))]
 pub(crate) use port::forward_freed;
 pub use port::{FreedCallback, FreedNotice, LockStore, LockStoreClosing, LockStoreFuture};
+pub use service::{
+    AcquireResult, LeaseGrant, LeaseLoss, LeaseRenewal, LockService, NotGranted, SlotConfirmation,
+    TakenLease,
+};
 pub use wait_queues::WAITERS_MAX;
 
 /// The most namespaces with locks.
@@ -154,10 +166,10 @@ impl Locks {
     }
 
     /// Refuses all further calls. Leases in memory are written to the journal; in a shared store
-    /// they stay.
-    pub async fn close(&self) {
+    /// they stay. After an error the next start waits as after a crash.
+    pub async fn close(&self) -> Result<(), LockError> {
         self.closed.store(true, Ordering::SeqCst);
-        self.store.close().await;
+        self.store.close().await
     }
 
     /// Callers of this process that wait now.
@@ -173,6 +185,12 @@ impl Locks {
     /// Calls of this process that failed because of the disk or the shared store.
     pub fn failed_calls(&self) -> u64 {
         self.failed_calls.load(Ordering::Relaxed)
+    }
+
+    /// Leases that may have been granted to a caller that got no answer, and could not be reverted:
+    /// they hold their names until they expire.
+    pub fn failed_undos(&self) -> u64 {
+        self.undoer.failures()
     }
 
     /// Counts of all namespaces for metrics; `None` if a server would have to be asked.

@@ -6,6 +6,7 @@
 //! never runs backwards for a key. No operation may lock the whole store, and no cell may be
 //! dropped while a decision could still depend on it.
 
+mod cells_with_overflow;
 mod counter;
 mod locked_shards;
 mod options;
@@ -34,7 +35,9 @@ use smallvec::SmallVec;
 
 use crate::clock::Clock;
 use crate::store::{Store, StoreError, When};
+use cells_with_overflow::CellsWithOverflow;
 use locked_shards::LockedShards;
+use overflow::OverflowTables;
 use partitioned_shard::PartitionedShard;
 use pressure::{FULL_FOR, PressureCounters};
 
@@ -51,6 +54,8 @@ pub struct Memory {
     shards: Box<[PaddedShard]>,
     /// How many leading bits of a key choose its shard.
     bits: u32,
+    /// The counters of new keys while memory is full. Locked after the shards.
+    overflow: Mutex<OverflowTables>,
     clock: Arc<dyn Clock>,
     pressure: Arc<PressureCounters>,
     /// Held while a snapshot is written: two writers would use the same temporary file.
@@ -83,13 +88,15 @@ impl Memory {
         let pressure = Arc::new(PressureCounters::default());
         let shard = || PartitionedShard::new(&options, &groups, &pressure);
         let shards = (0..1_usize << bits).map(|_| PaddedShard(Mutex::new(shard()))).collect();
-        Self { shards, bits, clock, pressure, snapshot: Mutex::new(()) }
+        let overflow = Mutex::default();
+        Self { shards, bits, overflow, clock, pressure, snapshot: Mutex::new(()) }
     }
 
     /// Counts cells and bytes, one shard after the other.
     pub fn stats(&self) -> MemoryStats {
         let mut stats = MemoryStats::default();
         self.shards.iter().for_each(|shard| stats.add(&shard.0.lock()));
+        self.overflow.lock().add_usage(&mut stats.overflow);
         stats.read(&self.pressure);
         stats
     }
@@ -119,6 +126,7 @@ impl Memory {
             let now = self.clock.now();
             shard.parts_mut().for_each(|part| part.reclaim_all(MAINTENANCE_SLOTS, now));
         }
+        self.overflow.lock().sweep(MAINTENANCE_SLOTS, self.clock.now());
     }
 
     #[inline]
@@ -141,14 +149,14 @@ impl Memory {
         // Read under the lock, so that two threads cannot write a cell in the wrong order.
         let now = self.time(when);
         if shard.is_divided() {
-            return Ok(run(batch, &mut *shard, now));
+            return Ok(run(batch, &mut self.with_overflow(&mut *shard), now));
         }
         // Most batches charge one existing bucket. Anything else returns none and has changed
         // nothing.
         if let Some(reply) = run_fast_path(batch, &mut shard.common, now) {
             return Ok(reply);
         }
-        Ok(run(batch, &mut shard.common, now))
+        Ok(run(batch, &mut self.with_overflow(&mut shard.common), now))
     }
 
     /// Applies a batch with keys of several shards. Shards are locked in ascending order, so that
@@ -172,7 +180,13 @@ impl Memory {
         // After the last lock: until then, another batch could still write one of these keys, at a
         // later instant.
         let now = self.time(when);
-        Ok(run(batch, &mut LockedShards { locked, bits: self.bits }, now))
+        let mut shards = LockedShards { locked, bits: self.bits };
+        Ok(run(batch, &mut self.with_overflow(&mut shards), now))
+    }
+
+    #[inline]
+    fn with_overflow<'m, 's, S>(&'m self, shards: &'s mut S) -> CellsWithOverflow<'m, 's, S> {
+        CellsWithOverflow::new(shards, &self.overflow)
     }
 }
 

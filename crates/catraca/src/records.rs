@@ -29,6 +29,7 @@ mod error;
 mod file_lock;
 mod from_events;
 mod health;
+mod incomplete;
 mod lock_rows;
 mod minute_counts;
 #[cfg(feature = "postgres")]
@@ -42,7 +43,7 @@ mod sqlite;
 mod tasks;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -62,15 +63,16 @@ pub use database::{PurgeCounts, Retention, SweepResult};
 pub use error::{OpenError, RecordsError};
 pub use from_events::Operator;
 pub use health::Health;
+pub use incomplete::Incomplete;
 pub use lock_rows::RecordedLock;
-pub use privacy::{ErasureCounts, SubjectExport, stored_values_of};
+pub use privacy::{ErasureCounts, ExportedEntry, ExportedFact, SubjectExport, stored_values_of};
 pub use record::{
     AttributeValue, AuditNote, ListName, MinuteCount, PolicyReset, Record, RecordKind, Revision,
 };
 pub use row::{
     AuditQuery, AuditRow, BlockQuery, BlockRow, BlockStates, Cursor, CursorParseError, FactCursor,
-    FactRow, HistoryRow, ListRow, PAGE_MAX, Page, RestoreScope, RestoredDebt, RestoredItem,
-    RevisionRow, TopBlocked, Totals,
+    FactRow, HistoryRow, ListRow, PAGE_MAX, Page, RestoreScope, RestoredDebt, RestoredFact,
+    RestoredItem, RevisionRow, TopBlocked, Totals,
 };
 pub use sqlite::{RestoredBackup, back_up, restore_backup, restore_backup_over};
 
@@ -89,6 +91,8 @@ pub struct Records {
     reads: Mutex<Box<dyn Database>>,
     options: Options,
     thread: Mutex<Option<JoinHandle<u64>>>,
+    /// The path of the file, in SQLite.
+    path: Option<PathBuf>,
     /// SQLite only: keeps other processes from opening the same file. Dropped last, after the
     /// connections.
     _lock: Option<FileLock>,
@@ -104,8 +108,10 @@ impl Records {
         let path = url.strip_prefix("sqlite:").filter(|path| !path.is_empty());
         let path = Path::new(path.ok_or_else(|| OpenError::Url { url: redact(url) })?);
         let (lock, [writes, reads]) = sqlite::open(path)?;
-        Self::start(Box::new(writes), Box::new(reads), options, Some(lock))
-            .map_err(|error| OpenError::io(path, &error))
+        let mut records = Self::start(Box::new(writes), Box::new(reads), options, Some(lock))
+            .map_err(|error| OpenError::io(path, &error))?;
+        records.path = Some(path.to_owned());
+        Ok(records)
     }
 
     /// Takes no file lock: several nodes may share one PostgreSQL database.
@@ -137,7 +143,7 @@ impl Records {
         let thread = std::thread::Builder::new().name("catraca-records".into());
         let thread = Mutex::new(Some(thread.spawn(|| writer.start())?));
         let reads = Mutex::new(reads);
-        Ok(Self { queue, minute_counts, reads, options, thread, _lock: lock })
+        Ok(Self { queue, minute_counts, reads, options, thread, path: None, _lock: lock })
     }
 
     /// Queues records that are committed in one transaction, or not at all.

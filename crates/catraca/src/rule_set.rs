@@ -9,13 +9,14 @@ use std::sync::Arc;
 use catraca_core::address::Address;
 use catraca_core::catalog::{AttributeKind, Catalog};
 use catraca_core::digest::{Digester, is_pseudonym};
-use catraca_core::facts::Facts;
+use catraca_core::facts::FactSets;
 #[cfg(feature = "records")]
 use catraca_core::lists::ListTarget;
 use catraca_core::lists::{AccessListEntry, CallerIdentity, Lists};
 use catraca_core::policy::{Mode, Name, PolicyId};
 use catraca_core::policy_epochs::PolicyEpochs;
 use catraca_core::refusal::Refusal;
+use catraca_core::request::DEFAULT_NAMESPACE;
 use catraca_core::route::UNROUTED;
 use catraca_core::select::{Selector, normalise};
 use catraca_core::subject::Subject;
@@ -26,18 +27,22 @@ use catraca_core::time::Time;
 pub(crate) struct RuleSet {
     pub catalog: Arc<Catalog>,
     /// Facts set at run time. Separate from `facts`, so that they survive a reload of the catalog.
-    pub stated: Facts,
+    pub stated: FactSets,
     /// The catalog's facts, overlaid with `stated`.
-    pub facts: Facts,
+    pub facts: FactSets,
     /// Facts of `stated` that are ignored, because the catalog uses their names otherwise.
+    #[cfg_attr(
+        not(all(feature = "records", feature = "shared")),
+        allow(dead_code, reason = "only `App::inspect` reads it")
+    )]
     pub ignored_facts: u64,
     /// Lists set at run time, which survive a reload. Values of private attributes are pseudonyms;
     /// so may be values of attributes that were private when the entry was made.
     pub lists: Arc<Lists>,
     /// The entries of `lists`: the allowlist and the blocklist.
     #[cfg_attr(
-        not(feature = "records"),
-        allow(dead_code, reason = "read only with the feature `records`")
+        not(all(feature = "records", feature = "shared")),
+        allow(dead_code, reason = "only `App::inspect` reads it")
     )]
     pub entries: Arc<(Vec<AccessListEntry>, Vec<AccessListEntry>)>,
     /// Modes set by an operator, by policy name, so that they survive a reload.
@@ -46,6 +51,32 @@ pub(crate) struct RuleSet {
     pub modes: Vec<(PolicyId, Mode)>,
     /// The instant of each policy's last reset for all keys; it survives a reload.
     pub epochs: Arc<PolicyEpochs>,
+}
+
+/// What a change of this node concerns, and what is derived from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RulePart {
+    /// `stated`, and from it `facts`.
+    Facts,
+    /// `entries`, and from them `lists`.
+    #[cfg(feature = "records")]
+    Lists,
+    /// `overrides`, and from them `modes`.
+    Modes,
+}
+
+/// The list entry that decides for a subject.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecidingEntry<'r> {
+    pub entry: &'r AccessListEntry,
+    /// Whether the entry is of the allowlist.
+    pub allows: bool,
+    /// Whether the entry is of the catalog, and not set at run time.
+    #[cfg_attr(
+        not(all(feature = "records", feature = "shared")),
+        allow(dead_code, reason = "only `App::inspect` reads it")
+    )]
+    pub is_of_catalog: bool,
 }
 
 /// The policies of a gate.
@@ -61,9 +92,9 @@ pub(crate) struct GatePolicies<'w> {
 impl RuleSet {
     pub fn new(catalog: Arc<Catalog>) -> Self {
         Self {
-            facts: catalog.facts.clone(),
+            facts: catalog.facts.clone().into(),
             catalog,
-            stated: Facts::default(),
+            stated: FactSets::default(),
             ignored_facts: 0,
             lists: Arc::default(),
             entries: Arc::default(),
@@ -82,7 +113,7 @@ impl RuleSet {
 
     /// Like [`Self::with_catalog`]; also returns how many stated facts are ignored.
     pub fn with_catalog_counting(&self, catalog: Arc<Catalog>) -> (Self, u64) {
-        let mut facts = catalog.facts.clone();
+        let mut facts = FactSets::from(catalog.facts.clone());
         let ignored = facts.overlay(&self.stated, |name| catalog.is_caller_attribute(name));
         let mut next =
             Self { catalog, facts, ignored_facts: ignored, modes: Vec::new(), ..self.clone() };
@@ -90,13 +121,25 @@ impl RuleSet {
         (next, ignored)
     }
 
-    /// Sets the mode of one policy, or returns it to the catalog's.
-    pub fn with_mode(&self, policy: &str, mode: Option<Mode>) -> Self {
-        let mut next = self.clone();
-        next.overrides.retain(|(name, _)| **name != *policy);
-        next.overrides.extend(mode.map(|mode| (policy.into(), mode)));
-        next.resolve_modes();
-        next
+    /// Builds again what is derived from this part.
+    pub fn rebuild(&mut self, part: RulePart, digester: &Digester) {
+        #[cfg(not(feature = "records"))]
+        let _ = digester;
+        match part {
+            RulePart::Facts => *self = self.with_catalog(Arc::clone(&self.catalog)),
+            #[cfg(feature = "records")]
+            RulePart::Lists => {
+                let (allow, block) = (*self.entries).clone();
+                *self = self.with_lists(allow, block, digester);
+            }
+            RulePart::Modes => self.resolve_modes(),
+        }
+    }
+
+    /// Sets the override of one policy's mode, or removes it. `modes` is built again after that.
+    pub fn set_override(&mut self, policy: &str, mode: Option<Mode>) {
+        self.overrides.retain(|(name, _)| **name != *policy);
+        self.overrides.extend(mode.map(|mode| (policy.into(), mode)));
     }
 
     /// Replaces the run-time lists. Values in clear of private attributes become pseudonyms.
@@ -155,8 +198,15 @@ impl RuleSet {
         self.modes = self.overrides.iter().filter_map(resolve).collect();
     }
 
-    pub fn selector(&self) -> Selector<'_> {
-        Selector { catalog: &self.catalog, facts: &self.facts, modes: &self.modes }
+    /// A policy's mode: the operator's override, else the catalog's.
+    pub fn mode(&self, id: PolicyId) -> Mode {
+        self.selector(DEFAULT_NAMESPACE).mode(id)
+    }
+
+    /// Selects policies for the subjects of a namespace.
+    pub fn selector(&self, namespace: &str) -> Selector<'_> {
+        let facts = self.facts.in_namespace(namespace);
+        Selector { catalog: &self.catalog, facts, modes: &self.modes }
     }
 
     /// The policies of a gate, or the catalog's default if the gate is undeclared. A request
@@ -182,19 +232,20 @@ impl RuleSet {
         }
     }
 
-    /// Whether all lists are empty.
-    pub fn has_no_list_entries(&self) -> bool {
-        self.catalog.lists.is_empty() && self.lists.is_empty()
+    /// Whether no list has an entry that applies in this namespace.
+    pub fn has_no_list_entries(&self, namespace: &str) -> bool {
+        self.catalog.lists.is_empty_in(namespace) && self.lists.is_empty_in(namespace)
     }
 
-    /// The list entry that decides for a subject, and whether it allows.
+    /// The list entry that decides for a subject.
     pub fn list_entry_for(
         &self,
+        namespace: &str,
         subject: &Subject<'_>,
         digester: &Digester,
         now: Time,
-    ) -> Result<Option<(&AccessListEntry, bool)>, Refusal> {
-        if self.has_no_list_entries() {
+    ) -> Result<Option<DecidingEntry<'_>>, Refusal> {
+        if self.has_no_list_entries(namespace) {
             return Ok(None);
         }
         let mut addresses = Vec::new();
@@ -205,8 +256,10 @@ impl RuleSet {
             }
             normalised.push((*name, normalise(&self.catalog, name, raw)?));
         }
-        let found = find_in_lists(&self.catalog.lists, &addresses, &normalised, now);
-        if self.lists.is_empty() {
+        let found = find_in_lists(&self.catalog.lists, namespace, &addresses, &normalised, now);
+        let found =
+            found.map(|(entry, allows)| DecidingEntry { entry, allows, is_of_catalog: true });
+        if self.lists.is_empty_in(namespace) {
             return Ok(found);
         }
         // An entry may be stored in clear or under a pseudonym: its attribute may have become
@@ -214,7 +267,7 @@ impl RuleSet {
         let mut stored = Vec::new();
         for (name, value) in normalised {
             // Pseudonyms cost a keyed digest each.
-            if self.lists.has_pseudonyms(name) {
+            if self.lists.has_pseudonyms(namespace, name) {
                 let pseudonyms = digester.pseudonyms(name, &value);
                 stored.extend(pseudonyms.map(|found| (name, Cow::Owned(found))));
             }
@@ -223,22 +276,28 @@ impl RuleSet {
                 stored.push((name, value));
             }
         }
-        let run_time_entry = find_in_lists(&self.lists, &addresses, &stored, now);
+        let run_time_entry = find_in_lists(&self.lists, namespace, &addresses, &stored, now);
+        let run_time_entry = run_time_entry.map(|(entry, allows)| DecidingEntry {
+            entry,
+            allows,
+            is_of_catalog: false,
+        });
         // Allow entries win. Of two block entries the later end wins, so that the announced wait is
         // long enough.
-        let rank = |found: &(&AccessListEntry, bool)| (found.1, found.0.end());
+        let rank = |found: &DecidingEntry<'_>| (found.allows, found.entry.end());
         Ok(found.into_iter().chain(run_time_entry).max_by_key(rank))
     }
 }
 
 fn find_in_lists<'l>(
     lists: &'l Lists,
+    namespace: &str,
     addresses: &[Address],
     normalised: &[(&str, Cow<'_, str>)],
     now: Time,
 ) -> Option<(&'l AccessListEntry, bool)> {
     let attributes: Vec<(&str, &str)> = normalised.iter().map(|(n, v)| (*n, &**v)).collect();
-    let identity = CallerIdentity { addresses, attributes: &attributes };
+    let identity = CallerIdentity { namespace, addresses, attributes: &attributes };
     let allowed = lists.find_allow_entry(&identity, now).map(|entry| (entry, true));
     allowed.or_else(|| lists.find_block_entry(&identity, now).map(|entry| (entry, false)))
 }

@@ -1,9 +1,12 @@
 //! Results of settle, credit, block, buckets and reconcile.
 
+use std::time::{Duration, SystemTime};
+
 use catraca_core::batch::BlockReply;
 use catraca_core::cell::block::Origin;
 use catraca_core::credit_plan::CreditRejection;
 use catraca_core::policy::Name;
+use catraca_core::rate::Rate;
 use catraca_core::refusal::Refusal;
 use catraca_core::time::{Span, Time};
 
@@ -15,6 +18,7 @@ pub struct Settlement {
     /// Whether the settle was applied, repeated or too late.
     pub state: SettleState,
     /// The instant, by the store's clock.
+    #[doc(hidden)]
     pub at: Time,
     /// One row per charged row of the ticket.
     pub rows: Vec<SettledRow>,
@@ -41,11 +45,14 @@ pub enum SettleState {
 pub struct SettledRow {
     /// The policy.
     pub policy: Name,
+    /// The attribute that this row counts, for a policy with `each`.
+    pub attribute: Option<Name>,
     /// The units that the row has paid in total.
     pub charged: i64,
     /// The free units after the settle; negative is debt. Absent for a policy without a limit.
     pub balance: Option<i64>,
     /// The end of the active block; absent if there is none, or if it has no end.
+    #[doc(hidden)]
     pub blocked_until: Option<Time>,
     /// The origin of the block that this settle started or extended; absent in shadow mode, where
     /// nothing is blocked.
@@ -74,16 +81,17 @@ pub struct BucketState {
     pub size: i64,
     /// Whole tokens; negative is debt.
     pub balance: i64,
-    /// Tokens added per period; the catalog divides both by their greatest common divisor.
-    pub refill_tokens: i64,
-    /// The period of the refill.
-    pub refill_period: Span,
+    /// The refill as the catalog writes it.
+    pub refill: Rate,
     /// The time until the bucket is full and no block is active; absent if never.
+    #[doc(hidden)]
     pub reset_after: Option<Span>,
     /// The time until one token is available and no block is active; absent if that is now, or
     /// never.
+    #[doc(hidden)]
     pub retry_after: Option<Span>,
     /// The end of the active block; absent if there is none, or if it has no end.
+    #[doc(hidden)]
     pub blocked_until: Option<Time>,
 }
 
@@ -125,5 +133,42 @@ impl SettleState {
             Self::Again => "again",
             Self::Expired => "expired",
         }
+    }
+}
+
+impl Settlement {
+    /// The instant of the settle, by the store's clock.
+    pub fn settled_at(&self) -> SystemTime {
+        self.at.into()
+    }
+}
+
+impl SettledRow {
+    /// The end of the active block; absent if there is none, or if it has no end.
+    pub fn blocked_until(&self) -> Option<SystemTime> {
+        self.blocked_until.map(SystemTime::from)
+    }
+}
+
+impl BucketState {
+    /// The period of the refill, as the catalog writes it.
+    pub fn refill_period(&self) -> Duration {
+        self.refill.per.into()
+    }
+
+    /// How long until the bucket is full and no block is active; absent if never.
+    pub fn reset_after(&self) -> Option<Duration> {
+        self.reset_after.map(Duration::from)
+    }
+
+    /// How long until one token is available and no block is active; absent if that is now, or
+    /// never.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after.map(Duration::from)
+    }
+
+    /// The end of the active block; absent if there is none, or if it has no end.
+    pub fn blocked_until(&self) -> Option<SystemTime> {
+        self.blocked_until.map(SystemTime::from)
     }
 }

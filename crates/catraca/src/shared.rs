@@ -17,9 +17,10 @@ mod settle;
 mod unsynced_blocks;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use catraca_core::batch::{Batch, Reply};
+use arc_swap::ArcSwapOption;
+use catraca_core::batch::{Batch, Reply, SettleReply};
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use parking_lot::Mutex;
@@ -48,8 +49,10 @@ pub(crate) struct SharedDriver {
     /// The last status of the store, and the offset of its clock to this node's, in microseconds.
     last_status: Mutex<Option<(StoreStatus, i64)>>,
     cached_denials: AtomicU64,
-    /// Whether a change was made that the store's change counter does not include yet.
-    change_unpublished: AtomicBool,
+    /// Changes that the local fallback could not apply.
+    failed_mirrors: AtomicU64,
+    /// Why the store's change counter does not include the last change yet, if so.
+    publish_error: ArcSwapOption<String>,
     /// Keys of operators' acts that timed out: the store may have applied them.
     uncertain_keys: Mutex<Vec<Key>>,
     #[cfg(feature = "records")]
@@ -76,6 +79,10 @@ pub struct SharedStats {
     pub config_warning: Option<String>,
     /// How many times the circuit breaker has opened.
     pub breaker_opened: u64,
+    /// Why a task of the store in the background fails, and the consequence.
+    pub background_error: Option<String>,
+    /// Changes of the store that this node could not apply to its local fallback.
+    pub failed_mirrors: u64,
     /// Denials from the block cache.
     pub cached_denials: u64,
     /// Blocks in the block cache.
@@ -117,7 +124,8 @@ impl SharedDriver {
             unsynced: UnsyncedBlocks::default(),
             last_status: Mutex::default(),
             cached_denials: AtomicU64::new(0),
-            change_unpublished: AtomicBool::new(false),
+            failed_mirrors: AtomicU64::new(0),
+            publish_error: ArcSwapOption::empty(),
             uncertain_keys: Mutex::default(),
             #[cfg(feature = "records")]
             records: std::sync::OnceLock::new(),
@@ -165,6 +173,8 @@ impl SharedDriver {
             error,
             config_warning: self.store.config_warning(),
             breaker_opened,
+            background_error: self.background_error(),
+            failed_mirrors: self.failed_mirrors.load(Ordering::Relaxed),
             cached_denials: self.cached_denials.load(Ordering::Relaxed),
             cached_blocks: self.block_cache.len(),
             unsynced_blocks: self.unsynced.len(),
@@ -175,8 +185,17 @@ impl SharedDriver {
     /// Makes every node read lists, facts and modes again. If the store is unavailable, the next
     /// successful heartbeat does it.
     pub async fn publish_change(&self) {
-        let published = self.store.publish_change().await.is_ok();
-        self.change_unpublished.store(!published, Ordering::Relaxed);
+        let published = self.store.publish_change().await;
+        self.publish_error.store(published.err().map(|error| Arc::new(error.to_string())));
+    }
+
+    /// Why a task in the background fails, and the consequence.
+    fn background_error(&self) -> Option<String> {
+        let unpublished = self.publish_error.load();
+        let unpublished = unpublished.as_deref().map(|why| {
+            format!("other nodes do not learn of a change of lists, facts, modes or blocks: {why}")
+        });
+        unpublished.or_else(|| self.store.background_error())
     }
 
     /// Applies a batch to the shared store, unless the circuit breaker is open.
@@ -199,10 +218,15 @@ impl SharedDriver {
         self.engine.store().apply(batch, When::Store)
     }
 
-    /// Applies a batch to the local fallback that the store has applied. An error is ignored: the
-    /// store has the state.
+    /// Applies a batch to the local fallback that the store has applied. The store has the state,
+    /// so an error is only counted: the local fallback would then allow more than its share.
     fn mirror(&self, batch: &Batch) {
-        let _ = self.apply_locally(batch);
+        match self.apply_locally(batch) {
+            Err(_) | Ok(Reply::Settle(SettleReply::Full)) => {
+                self.failed_mirrors.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(_) => {}
+        }
     }
 
     fn nodes(&self) -> i64 {

@@ -7,6 +7,7 @@
 #[cfg(all(feature = "shared", feature = "locks"))]
 mod open;
 
+use std::fmt;
 use std::pin::Pin;
 
 use catraca_core::batch::{Batch, Reply};
@@ -47,6 +48,12 @@ pub trait SharedStore: Send + Sync + 'static {
         None
     }
 
+    /// Why a task in the background fails on which the store depends, and the consequence. Calls
+    /// work nevertheless.
+    fn background_error(&self) -> Option<String> {
+        None
+    }
+
     /// Completes when a store that was unavailable can be used again, so that the heartbeat does
     /// not have to wait for its interval. A store that cannot detect this never completes.
     fn wait_reconnected(&self) -> Reconnection {
@@ -74,6 +81,7 @@ pub struct StoreStatus {
     /// How many times lists, facts or modes were changed.
     pub changes: u64,
     /// The store's clock.
+    #[doc(hidden)]
     pub now: Time,
     /// Identifies the run of the store. A different number means that the store was restarted or
     /// failed over and may have lost state.
@@ -87,32 +95,42 @@ pub enum When {
     #[default]
     Store,
     /// A given instant, to compare stores and to replay requests.
+    #[doc(hidden)]
     At(Time),
 }
 
 /// Why a batch was not applied. A denial is not an error: it is part of a reply.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The store cannot be reached, or did not reply in time.
-    #[error("the store is unavailable: {reason}")]
     Unavailable {
         /// The cause.
         reason: String,
     },
     /// A pool is full whose cells must not be dropped.
-    #[error("the store is full: no room for {what}")]
     Full {
         /// What could not be stored.
         what: &'static str,
     },
     /// A stored cell or a reply cannot be decoded: this program did not write it.
-    #[error("the store returned invalid data: {reason}")]
     Corrupt {
         /// What is wrong.
         reason: String,
     },
 }
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable { reason } => write!(f, "the store is unavailable: {reason}"),
+            Self::Full { what } => write!(f, "the store is full: no room for {what}"),
+            Self::Corrupt { reason } => write!(f, "the store returned invalid data: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
 
 impl StoreError {
     /// The store cannot be reached, or did not reply in time.

@@ -7,12 +7,16 @@ use catraca_core::subject::Subject;
 use catraca_core::time::Time;
 
 use super::operator::{OwnedOperator, check_text};
+use super::page_size::check_page_size;
 use super::{App, AppError};
 use crate::event::SubjectKey;
 use crate::records::{
-    AttributeValue, BlockId, BlockQuery, BlockRow, BlockStates, Cursor, HistoryRow, Operator, Page,
-    Records, RecordsError,
+    AttributeValue, BlockId, BlockQuery, BlockRow, BlockStates, Cursor, HistoryRow, Incomplete,
+    Operator, Page, Records, RecordsError,
 };
+
+/// How often a release is tried while the block is extended.
+const RELEASES_MAX: u32 = 3;
 
 /// The blocks that an operator created.
 #[derive(Clone, Debug)]
@@ -57,12 +61,23 @@ pub struct BlockWithHistory {
     pub members: Vec<BlockRow>,
     /// Every step, oldest first.
     pub history: Vec<HistoryRow>,
+    /// Why the newest steps may be missing, if so.
+    pub incomplete: Option<Incomplete>,
 }
 
 impl App {
     /// Blocks, newest first. Active blocks that one act made are one entry, with its members.
     pub async fn blocks(&self, query: BlockQuery) -> Result<Page<ListedBlock, Cursor>, AppError> {
-        self.await_queued_records().await?;
+        check_page_size(query.limit)?;
+        let incomplete = self.await_queued_records().await?;
+        Ok(Page { incomplete, ..self.recorded_blocks(query).await? })
+    }
+
+    /// As [`App::blocks`], without a wait for records that are queued.
+    pub(super) async fn recorded_blocks(
+        &self,
+        query: BlockQuery,
+    ) -> Result<Page<ListedBlock, Cursor>, AppError> {
         let now = self.now();
         self.read_records(move |records| {
             let page = records.blocks(&query, now)?;
@@ -75,7 +90,7 @@ impl App {
                 let members = others.filter(|other| row.is_of_same_act(other)).cloned().collect();
                 ListedBlock { row, members }
             });
-            Ok(Page { rows: listed.collect(), next: page.next })
+            Ok(Page { rows: listed.collect(), next: page.next, incomplete: page.incomplete })
         })
         .await
     }
@@ -86,12 +101,13 @@ impl App {
         id: BlockId,
         within: Option<&str>,
     ) -> Result<BlockWithHistory, AppError> {
-        let row = self.find_block(id, within).await?;
+        let incomplete = self.await_queued_records().await?;
+        let row = self.find_block(id, within, incomplete).await?;
         let now = self.now();
         self.read_records(move |records| {
             let history = records.history(&row)?;
             let members = members_of(records, &row, now)?;
-            Ok(BlockWithHistory { row, members, history })
+            Ok(BlockWithHistory { row, members, history, incomplete })
         })
         .await
     }
@@ -156,8 +172,9 @@ impl App {
     }
 
     /// Ends a block, and unless `only` is set those that the same act made. A block that has ended
-    /// already is an error, and a later block of the same key stays: its id is another one. With
-    /// `within`, only blocks of that namespace are found.
+    /// already is an error, and a later block of the same key stays: its id is another one, and the
+    /// store compares the end of its block with that of the records. With `within`, only blocks of
+    /// that namespace are found.
     pub async fn release(
         &self,
         by: &Operator<'_>,
@@ -166,34 +183,72 @@ impl App {
         only: bool,
     ) -> Result<ReleasedBlock, AppError> {
         let by = OwnedOperator::new(by)?;
-        let before = self.find_block(id, within).await?;
-        let at = self.now();
-        if before.block.until <= at {
-            return Err(self.ended_error(&before).await?);
-        }
-        let mut members = Vec::new();
-        if !only {
-            let row = before.clone();
-            members = self.read_records(move |records| members_of(records, &row, at)).await?;
-        }
+        let within = within.map(str::to_owned);
         let app = self.clone();
         self.run_to_end(async move {
-            let rows = std::iter::once(&before).chain(&members);
-            let keys = rows.map(|row| row.subject.clone()).collect();
-            let exchange = app.engine().unblock_exchange(keys);
-            let (released, receipt) = app.run_audited(&by, exchange).await?;
-            let was_active = released?;
-            let durable = receipt.await.is_durable();
-            // Other nodes drop the key from their caches.
-            app.publish_change().await;
-            if !was_active {
-                return Err(app.ended_error(&before).await?);
+            let incomplete = app.await_queued_records().await?;
+            let mut before = app.find_block(id, within.as_deref(), incomplete).await?;
+            for _ in 0..RELEASES_MAX {
+                let at = app.now();
+                if before.block.until <= at {
+                    return Err(app.ended_error(&before).await?);
+                }
+                let members = app.members_to_release(&before, at, only).await?;
+                let block = std::slice::from_ref(&before);
+                let (released, mut durable) = app.release_rows(&by, block).await?;
+                if released.contains(&true) {
+                    let (also, is_durable) = app.release_rows(&by, &members).await?;
+                    durable &= is_durable;
+                    // Other nodes drop the keys from their caches.
+                    app.publish_change().await;
+                    let members = members.into_iter().zip(also).filter(|(_, released)| *released);
+                    let members = members.map(|(row, _)| row).collect();
+                    // Read again: the release has moved the end of the block.
+                    let after = app.read_records(move |records| records.block(id)).await?;
+                    return Ok(ReleasedBlock { before, at, after, members, durable });
+                }
+                // The store has another end: the block has ended since, or was extended.
+                let incomplete = app.await_queued_records().await?;
+                let now = app.find_block(id, within.as_deref(), incomplete).await?;
+                if now.block.until == before.block.until {
+                    break;
+                }
+                before = now;
             }
-            // Read again: the release has moved the end of the block.
-            let after = app.read_records(move |records| records.block(id)).await?;
-            Ok(ReleasedBlock { before, at, after, members, durable })
+            Err(app.ended_error(&before).await?)
         })
         .await
+    }
+
+    /// The blocks that a release of this one ends too.
+    async fn members_to_release(
+        &self,
+        block: &BlockRow,
+        now: Time,
+        only: bool,
+    ) -> Result<Vec<BlockRow>, AppError> {
+        if only {
+            return Ok(Vec::new());
+        }
+        let row = block.clone();
+        self.read_records(move |records| members_of(records, &row, now)).await
+    }
+
+    /// Ends those of these blocks that the store has as the records do. Returns which were ended,
+    /// and whether that is on disk.
+    async fn release_rows(
+        &self,
+        by: &OwnedOperator,
+        rows: &[BlockRow],
+    ) -> Result<(Vec<bool>, bool), AppError> {
+        if rows.is_empty() {
+            return Ok((Vec::new(), true));
+        }
+        let rows = rows.iter().map(|row| (row.subject.clone(), Some(row.block.until)));
+        let exchange = self.engine().unblock_exchange(rows.collect());
+        let (released, receipt) = self.run_audited(by, exchange).await?;
+        let released = released?;
+        Ok((released, receipt.await.is_durable()))
     }
 
     /// The error of a release of a block that has ended. Names the later block of the same key, if
@@ -203,17 +258,35 @@ impl App {
         let newest = self.read_records(move |records| records.block_of(key)).await?;
         let now = self.now();
         let later = newest.filter(|row| row.id != block.id && row.block.is_active(now, false));
-        let mut detail = format!("block {} has ended already, and nothing was released", block.id);
+        let mut detail = match block.block.is_active(now, true) {
+            false => format!("block {} has ended already, and nothing was released", block.id),
+            true => format!(
+                "the store does not have block {} as the records do, and nothing was released; \
+                 try again, or reset the key",
+                block.id
+            ),
+        };
         if let Some(later) = later {
             detail += &format!("; the same key is now blocked by block {}", later.id);
         }
         Ok(AppError::not_found("not-blocked", detail))
     }
 
-    async fn find_block(&self, id: BlockId, within: Option<&str>) -> Result<BlockRow, AppError> {
-        self.await_queued_records().await?;
+    /// A block of the records, which may be `incomplete`: then the error says so.
+    async fn find_block(
+        &self,
+        id: BlockId,
+        within: Option<&str>,
+        incomplete: Option<Incomplete>,
+    ) -> Result<BlockRow, AppError> {
         let found = self.read_records(move |records| records.block(id)).await?;
-        let unknown = || AppError::not_found("unknown-block", format!("there is no block {id}"));
+        let unknown = || {
+            let mut detail = format!("there is no block {id}");
+            if let Some(incomplete) = incomplete {
+                detail += &format!("; {}", incomplete.as_str());
+            }
+            AppError::not_found("unknown-block", detail)
+        };
         let found = found.filter(|row| within.is_none_or(|name| row.subject.namespace == name));
         found.ok_or_else(unknown)
     }

@@ -99,6 +99,8 @@ impl AppBuilder {
     pub fn build(self) -> App {
         App {
             parts: Arc::new(AppParts {
+                #[cfg(feature = "records")]
+                catalog_since: parking_lot::Mutex::new(self.engine.now()),
                 engine: self.engine,
                 shared: self.shared,
                 #[cfg(feature = "records")]

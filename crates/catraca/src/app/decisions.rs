@@ -1,7 +1,7 @@
 //! Decisions: check, peek, credit, and the levels of buckets.
 
 use catraca_core::decision::Decision;
-use catraca_core::request::Check;
+use catraca_core::request::{CHECKS_MAX, Check};
 use catraca_core::subject::Subject;
 use catraca_core::time::Time;
 
@@ -9,9 +9,6 @@ use super::{App, AppError};
 use crate::engine::{BucketObservation, CheckMode, Credit};
 use crate::error::Error;
 use crate::settlement::{BucketState, CreditResult, Reconciliation};
-
-/// The most checks in one batch.
-pub const CHECKS_MAX: usize = 100;
 
 impl App {
     /// Decides whether the caller may pass now. Charges every policy of the gate, or none.

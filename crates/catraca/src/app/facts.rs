@@ -4,12 +4,20 @@
 
 use std::collections::BTreeMap;
 
+use catraca_core::policy::Name;
+use catraca_core::request::validate_storable;
+
+use super::namespaces::check_namespace;
 use super::operator::{OwnedOperator, TEXT_MAX};
+use super::page_size::check_page_size;
 use super::{App, AppError};
-use crate::records::{AttributeValue, FactCursor, FactRow, Operator, Page, RecordKind};
+use crate::records::{AttributeValue, FactCursor, FactRow, Operator, Page, RecordKind, Records};
 
 /// The most facts in one change.
 pub const FACTS_MAX: usize = 32;
+
+/// The most facts of one namespace. Facts of all namespaces are not bounded.
+pub const NAMESPACE_FACTS_MAX: usize = 10_000;
 
 /// Facts by name.
 pub type FactMap = BTreeMap<String, String>;
@@ -21,90 +29,167 @@ pub struct ChangedFacts {
     pub before: FactMap,
     /// The facts now.
     pub after: FactMap,
+    /// How many facts of single namespaces are ignored because of this change, by namespace: they
+    /// have the name of a fact that applies in all namespaces now, and are about another attribute.
+    pub ignored: BTreeMap<String, usize>,
     /// Whether the change is on disk.
     pub durable: bool,
 }
 
 impl App {
-    /// The facts that operators set, in the order of attribute, value and name.
+    /// The facts that operators set, in the order of attribute, value, name and namespace. With a
+    /// namespace, only those of this namespace.
     pub async fn stated_facts(
         &self,
+        namespace: Option<&str>,
         after: Option<FactCursor>,
         limit: u32,
     ) -> Result<Page<FactRow, FactCursor>, AppError> {
-        let mut page = self.read_records(move |records| records.facts(after, limit)).await?;
+        check_page_size(limit)?;
+        let namespace = namespace.map(str::to_owned);
+        let query = move |records: &Records| records.facts(namespace.as_deref(), after, limit);
+        let incomplete = self.await_queued_records().await?;
+        let mut page = self.read_records(query).await?;
+        page.incomplete = incomplete;
         for row in &mut page.rows {
             self.engine().hide_private_value(&row.about.attribute, &mut row.about.value);
         }
-        if let Some((attribute, value, _)) = &mut page.next {
+        if let Some((attribute, value, ..)) = &mut page.next {
             self.engine().hide_private_value(attribute, value);
         }
         Ok(page)
     }
 
-    /// All facts about a value, of operators and of the catalog.
-    pub fn facts_about(&self, attribute: &str, value: &str) -> Result<FactMap, AppError> {
-        let facts = self.engine().facts_about(attribute, value)?;
-        Ok(facts.iter().map(|(name, fact)| (name.to_string(), fact.to_string())).collect())
+    /// The facts about a value: those that operators set in one namespace alone, or without a
+    /// namespace those of all namespaces, of operators and of the catalog.
+    pub fn facts_about(
+        &self,
+        namespace: Option<&str>,
+        attribute: &str,
+        value: &str,
+    ) -> Result<FactMap, AppError> {
+        Ok(fact_map(self.engine().facts_about(namespace, attribute, value)?))
     }
 
-    /// Sets these facts about a value; others stay as they are.
+    /// The facts about a value that apply in a namespace: its own go before those of all
+    /// namespaces, and those of operators before the catalog's.
+    pub fn facts_in_namespace(
+        &self,
+        namespace: &str,
+        attribute: &str,
+        value: &str,
+    ) -> Result<FactMap, AppError> {
+        Ok(fact_map(self.engine().facts_in_namespace(namespace, attribute, value)?))
+    }
+
+    /// Sets these facts about a value, in one namespace or in all; others stay as they are.
     pub async fn set_facts(
         &self,
         by: &Operator<'_>,
+        namespace: Option<&str>,
         attribute: &str,
         value: &str,
         facts: FactMap,
     ) -> Result<ChangedFacts, AppError> {
         let by = OwnedOperator::new(by)?;
         check_facts(&facts)?;
+        check_namespace(namespace)?;
+        self.check_fact_attribute(attribute)?;
         self.required_records()?;
         let app = self.clone();
+        let namespace = namespace.map(str::to_owned);
         let attribute = attribute.to_owned();
         let value = value.to_owned();
         self.run_to_end(async move {
-            let _change = app.parts.change_lock.lock().await;
-            let before = app.facts_about(&attribute, &value)?;
+            let change_order = app.parts.change_lock.lock().await;
+            let own = namespace.as_deref();
+            let before = app.facts_about(own, &attribute, &value)?;
+            // Facts that replace others need no room.
+            let added = facts.keys().filter(|name| !before.contains_key(*name)).count();
+            app.check_room_for_facts(own, added)?;
             let pairs: Vec<(&str, &str)> = facts.iter().map(|(n, f)| (&**n, &**f)).collect();
-            app.engine().state_facts(&attribute, &value, &pairs)?;
-            let (stored, merge) = app.merged_value(&attribute, &value)?;
-            let change = RecordKind::SetFacts(stored, facts.into_iter().collect());
-            let durable = app.record_change(&by, vec![merge, change]).await?;
-            let after = app.facts_about(&attribute, &value)?;
-            Ok(ChangedFacts { before, after, durable })
+            app.engine().state_facts(own, &attribute, &value, &pairs)?;
+            let ignored = app.ignored_in_namespaces(own, &attribute, &facts);
+            let (about, merge) = app.merged_value(&attribute, &value)?;
+            let facts = facts.into_iter().collect();
+            let change = RecordKind::SetFacts { namespace: namespace.clone(), about, facts };
+            let durable = app.record_change(&change_order, &by, vec![merge, change]).await?;
+            let after = app.facts_about(namespace.as_deref(), &attribute, &value)?;
+            Ok(ChangedFacts { before, after, ignored, durable })
         })
         .await
     }
 
-    /// Deletes all facts that operators set about a value. The catalog's own facts remain.
+    /// Refuses facts about an attribute that the catalog does not name: most likely it is misspelt,
+    /// and no check would use them.
+    fn check_fact_attribute(&self, attribute: &str) -> Result<(), AppError> {
+        validate_storable("the attribute's name", attribute)?;
+        let known = self.catalog().check_attribute_name(attribute);
+        known.map_err(|unknown| AppError::invalid("bad-facts", unknown.to_string()))
+    }
+
+    /// Deletes all facts that operators set about a value, in one namespace or in all. The
+    /// catalog's own facts remain.
     pub async fn forget_facts(
         &self,
         by: &Operator<'_>,
+        namespace: Option<&str>,
         attribute: &str,
         value: &str,
     ) -> Result<ChangedFacts, AppError> {
         let by = OwnedOperator::new(by)?;
         self.required_records()?;
         let app = self.clone();
+        let namespace = namespace.map(str::to_owned);
         let attribute = attribute.to_owned();
         let value = value.to_owned();
         self.run_to_end(async move {
-            let _change = app.parts.change_lock.lock().await;
-            let before = app.facts_about(&attribute, &value)?;
-            if !app.engine().forget_facts(&attribute, &value)? {
+            let change_order = app.parts.change_lock.lock().await;
+            let own = namespace.as_deref();
+            let before = app.facts_about(own, &attribute, &value)?;
+            if !app.engine().forget_facts(own, &attribute, &value)? {
                 let detail = format!(
                     "no operator set a fact about this value of `{attribute}`; the catalog's facts \
                      are changed in its file"
                 );
                 return Err(AppError::not_found("unknown-value", detail));
             }
-            let (stored, merge) = app.merged_value(&attribute, &value)?;
-            let change = RecordKind::ForgetFacts(stored);
-            let durable = app.record_change(&by, vec![merge, change]).await?;
-            let after = app.facts_about(&attribute, &value)?;
-            Ok(ChangedFacts { before, after, durable })
+            let (about, merge) = app.merged_value(&attribute, &value)?;
+            let change = RecordKind::ForgetFacts { namespace: namespace.clone(), about };
+            let durable = app.record_change(&change_order, &by, vec![merge, change]).await?;
+            let after = app.facts_about(namespace.as_deref(), &attribute, &value)?;
+            Ok(ChangedFacts { before, after, ignored: BTreeMap::new(), durable })
         })
         .await
+    }
+
+    /// The facts of single namespaces that facts of all namespaces make ineffective.
+    fn ignored_in_namespaces(
+        &self,
+        namespace: Option<&str>,
+        attribute: &str,
+        facts: &FactMap,
+    ) -> BTreeMap<String, usize> {
+        if namespace.is_some() {
+            return BTreeMap::new();
+        }
+        let names = facts.keys().map(String::as_str);
+        let ignored = self.rules().stated.namesakes(attribute, names);
+        ignored.into_iter().map(|(namespace, count)| (namespace.to_string(), count)).collect()
+    }
+
+    /// Bounds the facts of one namespace: its operators need not be trusted by those of others.
+    fn check_room_for_facts(&self, namespace: Option<&str>, added: usize) -> Result<(), AppError> {
+        let Some(namespace) = namespace else { return Ok(()) };
+        let count = self.engine().count_facts(namespace);
+        if count + added <= NAMESPACE_FACTS_MAX {
+            return Ok(());
+        }
+        let detail = format!(
+            "the namespace has {count} facts and may have {NAMESPACE_FACTS_MAX}; nothing was \
+             changed: forget facts first"
+        );
+        Err(AppError::invalid("too-many-facts", detail))
     }
 
     /// A value as the records store it, and the record that moves the facts about it there: some
@@ -122,6 +207,10 @@ impl App {
         let merge = RecordKind::MergeFacts { into: stored.clone(), from: forms.collect() };
         Ok((stored, merge))
     }
+}
+
+fn fact_map(facts: BTreeMap<Name, Name>) -> FactMap {
+    facts.iter().map(|(name, fact)| (name.to_string(), fact.to_string())).collect()
 }
 
 fn check_facts(facts: &FactMap) -> Result<(), AppError> {

@@ -1,28 +1,57 @@
 //! Inspect: all there is to know of a subject, in one answer. Changes nothing.
 
 use catraca_core::decision::{DecisionRow, Reason};
+use catraca_core::lists::AccessListEntry;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 use catraca_core::subject::Subject;
+use catraca_core::time::Time;
 
 use super::blocks::ListedBlock;
 use super::facts::FactMap;
 use super::{App, AppError};
 use crate::error::Error;
-use crate::records::{BlockQuery, BlockRow};
+use crate::records::{BlockQuery, BlockRow, Incomplete, ListName, ListRow};
 
 /// All there is to know of a subject.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// `allowlisted` or `blocklisted`, if a list decides for the subject.
-    pub list: Option<Reason>,
+    /// The list entry that decides for the subject before its policies, if there is one.
+    pub list: Option<InspectedEntry>,
     /// Every policy that applies to the subject, with its present figures.
     pub policies: Vec<InspectedPolicy>,
-    /// The facts about the values of the subject.
+    /// The facts about the values of the subject that apply in this namespace.
     pub facts: FactMap,
     /// The active blocks of this namespace that name a value of the subject, and those that the
     /// same acts made; at most a page of each value.
     pub blocks: Vec<BlockRow>,
+    /// Why the newest blocks may be missing, if so.
+    pub incomplete: Option<Incomplete>,
+}
+
+/// The list entry that decides for a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectedEntry {
+    /// `allowlisted` or `blocklisted`.
+    pub decision: Reason,
+    /// The entry; the value of a private attribute is a pseudonym.
+    pub entry: AccessListEntry,
+    /// Where it comes from.
+    pub source: EntrySource,
+}
+
+/// Where a list entry comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntrySource {
+    /// A file of the catalog.
+    Catalog,
+    /// An operator added it at run time.
+    RunTime {
+        /// When it was added or last changed; absent if the records do not have it yet.
+        since: Option<Time>,
+        /// The operator, if the records have one.
+        by: Option<String>,
+    },
 }
 
 /// The figures of one policy for a subject, as a check of cost one would see them.
@@ -41,23 +70,56 @@ impl App {
         namespace: &str,
         subject: &Subject<'_>,
     ) -> Result<Inspection, AppError> {
+        let incomplete = match self.parts.records {
+            Some(_) => self.await_queued_records().await?,
+            None => None,
+        };
         Ok(Inspection {
-            list: self.deciding_list(namespace, subject)?,
+            incomplete,
+            list: self.deciding_entry(namespace, subject).await?,
             policies: self.inspect_policies(namespace, subject).await?,
-            facts: self.facts_of(subject)?,
+            facts: self.facts_of(namespace, subject)?,
             blocks: self.blocks_of(namespace, subject).await?,
         })
     }
 
-    fn deciding_list(
+    /// The list entry that decides for a subject, at every gate.
+    async fn deciding_entry(
         &self,
         namespace: &str,
         subject: &Subject<'_>,
-    ) -> Result<Option<Reason>, AppError> {
-        // Which gate does not matter: a list decides for all of them.
-        let Some(gate) = self.catalog().gates.keys().next().cloned() else { return Ok(None) };
-        let check = Check { namespace, subject: copy(subject), ..Check::new(&gate, []) };
-        Ok(self.engine().decide_by_list(&self.rules(), &check)?.map(|decision| decision.reason))
+    ) -> Result<Option<InspectedEntry>, AppError> {
+        let rules = self.rules();
+        let digester = self.engine().digester();
+        let found = rules.list_entry_for(namespace, subject, digester, self.now())?;
+        let Some(found) = found else { return Ok(None) };
+        let stored = found.entry.clone();
+        let mut entry = stored.clone();
+        self.hide_private_target(&mut entry.target);
+        let decision = if found.allows { Reason::Allowlisted } else { Reason::Blocklisted };
+        let list = if found.allows { ListName::Allow } else { ListName::Block };
+        let source = match found.is_of_catalog {
+            true => EntrySource::Catalog,
+            false => {
+                let row = self.recorded_entry(list, stored).await?;
+                let since = row.as_ref().map(|row| row.at);
+                EntrySource::RunTime { since, by: row.and_then(|row| row.by) }
+            }
+        };
+        Ok(Some(InspectedEntry { decision, entry, source }))
+    }
+
+    /// The row of a run-time entry.
+    async fn recorded_entry(
+        &self,
+        list: ListName,
+        entry: AccessListEntry,
+    ) -> Result<Option<ListRow>, AppError> {
+        if self.parts.records.is_none() {
+            return Ok(None);
+        }
+        self.await_queued_records().await?;
+        self.read_records(move |records| records.list_row(list, &entry)).await
     }
 
     async fn inspect_policies(
@@ -91,10 +153,10 @@ impl App {
         Ok(found)
     }
 
-    fn facts_of(&self, subject: &Subject<'_>) -> Result<FactMap, AppError> {
+    fn facts_of(&self, namespace: &str, subject: &Subject<'_>) -> Result<FactMap, AppError> {
         let mut facts = FactMap::new();
         for (attribute, value) in subject.pairs() {
-            facts.extend(self.facts_about(attribute, value)?);
+            facts.extend(self.facts_in_namespace(namespace, attribute, value)?);
         }
         Ok(facts)
     }
@@ -111,8 +173,8 @@ impl App {
         for (attribute, value) in subject.pairs() {
             let about = self.stored_values(attribute, value)?;
             let namespace = Some(namespace.to_owned());
-            let page =
-                self.blocks(BlockQuery { namespace, about, ..BlockQuery::default() }).await?;
+            let query = BlockQuery { namespace, about, ..BlockQuery::default() };
+            let page = self.recorded_blocks(query).await?;
             // A key of several attributes is found by each of them.
             let found = page
                 .rows

@@ -4,20 +4,25 @@
 //! private values hold pseudonyms. An entry stays in force if its attribute becomes private, or no
 //! longer is: callers are looked up by both forms.
 
+use std::collections::BTreeMap;
+
 use catraca_core::address::AddressRange;
 use catraca_core::lists::{AccessListEntry, ListTarget};
+use catraca_core::located::names::{NAME_MAX, is_name};
 use catraca_core::request::VALUE_BYTES_MAX;
 use catraca_core::time::Time;
 
+use super::namespaces::check_namespace;
 use super::operator::{OwnedOperator, check_text};
+use super::page_size::check_page_size;
 use super::{App, AppError};
 use crate::engine::ListedEntry;
-use crate::records::{ListName, ListRow, Operator, Page, Record, RecordKind};
+use crate::records::{ListName, ListRow, Operator, Page, Record, RecordKind, Records};
 
 /// The most entries in one change.
 pub const ENTRIES_MAX: usize = 1_000;
-/// The longest name of an attribute, in bytes; the catalog has the same bound.
-const NAME_MAX: usize = 64;
+/// The most entries of one namespace in a list. Entries of all namespaces are not bounded.
+pub const NAMESPACE_ENTRIES_MAX: usize = 10_000;
 
 /// What an entry is about, as an operator writes it.
 #[derive(Clone, Debug)]
@@ -36,6 +41,8 @@ pub enum ListTargetText {
 /// An entry to add.
 #[derive(Clone, Debug)]
 pub struct NewListEntry {
+    /// The only namespace in which it applies; absent for all.
+    pub namespace: Option<String>,
     /// What it is about.
     pub target: ListTargetText,
     /// When it ends; absent if it lasts until it is removed.
@@ -67,16 +74,23 @@ pub struct RemovedEntry {
 }
 
 impl App {
-    /// Active run-time entries of a list, newest first, with ids below `before`.
+    /// Active run-time entries of a list, newest first, with ids below `before`. With a namespace,
+    /// only those of this namespace.
     pub async fn list_entries(
         &self,
         list: ListName,
+        namespace: Option<&str>,
         before: Option<i64>,
         limit: u32,
     ) -> Result<Page<ListRow, i64>, AppError> {
+        check_page_size(limit)?;
         let now = self.now();
-        let mut page =
-            self.read_records(move |records| records.lists(list, before, limit, now)).await?;
+        let namespace = namespace.map(str::to_owned);
+        let query =
+            move |records: &Records| records.lists(list, namespace.as_deref(), before, limit, now);
+        let incomplete = self.await_queued_records().await?;
+        let mut page = self.read_records(query).await?;
+        page.incomplete = incomplete;
         for row in &mut page.rows {
             self.hide_private_target(&mut row.what);
         }
@@ -86,8 +100,11 @@ impl App {
     /// The entry to add, with its value in clear and normalised, or why this one is invalid.
     /// Changes nothing.
     pub fn list_entry(&self, entry: &NewListEntry) -> Result<AccessListEntry, AppError> {
+        check_namespace(entry.namespace.as_deref())?;
         if let ListTargetText::Value { attribute, value } = &entry.target {
             check_bounds(attribute, value)?;
+            let namespace = entry.namespace.as_deref();
+            self.check_caller_attribute("bad-entry", namespace, attribute)?;
         }
         let target = self.list_target(&entry.target)?;
         if entry.until.is_some_and(|until| until <= self.now()) {
@@ -95,12 +112,13 @@ impl App {
         }
         check_text("why", entry.why.as_deref())?;
         let reason = check_text("reason", entry.reason.as_deref())?.map(str::to_owned);
-        Ok(AccessListEntry { target, reason, until: entry.until })
+        let namespace = entry.namespace.clone();
+        Ok(AccessListEntry { namespace, target, reason, until: entry.until })
     }
 
-    /// Adds entries to a list, all or none; an entry about the same target is replaced. A dry run
-    /// changes nothing, and returns what would be replaced. `entries` are those that
-    /// [`App::list_entry`] returned, each with its reason for the audit.
+    /// Adds entries to a list, all or none; an entry about the same target and namespace is
+    /// replaced. A dry run changes nothing, and returns what would be replaced. `entries` are those
+    /// that [`App::list_entry`] returned, each with its reason for the audit.
     pub async fn add_to_list(
         &self,
         by: &Operator<'_>,
@@ -117,8 +135,9 @@ impl App {
         let by = OwnedOperator::new(by)?;
         self.required_records()?;
         if dry_run {
+            self.check_room_for_entries(list, &entries)?;
             let current = |(entry, _): &(AccessListEntry, _)| {
-                self.engine().run_time_list_entry(list, &entry.target)
+                self.engine().run_time_list_entry(list, entry.namespace.as_deref(), &entry.target)
             };
             let before = entries.iter().map(current).collect();
             let to_store = |(entry, _)| self.engine().entry_to_store(entry);
@@ -127,13 +146,14 @@ impl App {
         }
         let app = self.clone();
         self.run_to_end(async move {
-            let _change = app.parts.change_lock.lock().await;
+            let change_order = app.parts.change_lock.lock().await;
+            app.check_room_for_entries(list, &entries)?;
             let (added, reasons): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
             let listed = app.engine().add_to_list(list, added);
             let changes = listed.iter().zip(reasons);
             let records =
                 changes.flat_map(|(listed, why)| app.entry_records(&by, list, listed, why));
-            let durable = app.write_change(records.collect()).await?;
+            let durable = app.write_change(&change_order, records.collect()).await?;
             let before = listed.iter().map(|listed| listed.replaced.first().cloned()).collect();
             let entries = listed.into_iter().map(|listed| listed.stored).collect();
             Ok(AddedEntries { entries, before, durable })
@@ -152,8 +172,7 @@ impl App {
         let stored = &listed.stored;
         // An entry without a `why` is audited with its `reason`.
         let why = why.filter(|why| !why.is_empty()).or_else(|| stored.reason.clone());
-        let others = listed.replaced.iter().map(|other| &other.target);
-        let others = others.filter(|other| **other != stored.target);
+        let others = listed.replaced.iter().filter(|other| other.target != stored.target);
         let removed = others.map(|other| RecordKind::Unlist(list, other.clone()));
         let added = RecordKind::List(list, stored.clone());
         let name = by.borrow().name;
@@ -161,22 +180,59 @@ impl App {
         removed.chain([added]).map(record).collect()
     }
 
+    /// Bounds the entries of each namespace: its operators need not be trusted by those of others.
+    fn check_room_for_entries(
+        &self,
+        list: ListName,
+        entries: &[(AccessListEntry, Option<String>)],
+    ) -> Result<(), AppError> {
+        let mut added: BTreeMap<&str, usize> = BTreeMap::new();
+        for namespace in entries.iter().filter_map(|(entry, _)| entry.namespace.as_deref()) {
+            *added.entry(namespace).or_default() += 1;
+        }
+        for (namespace, added) in added {
+            let count = self.engine().run_time_list_size(list, namespace);
+            if count + added <= NAMESPACE_ENTRIES_MAX {
+                continue;
+            }
+            // Entries that replace others need no room.
+            let is_new = |(entry, _): &&(AccessListEntry, _)| {
+                let own = entry.namespace.as_deref().filter(|own| *own == namespace);
+                let current =
+                    |own| self.engine().run_time_list_entry(list, Some(own), &entry.target);
+                own.is_some_and(|own| current(own).is_none())
+            };
+            if count + entries.iter().filter(is_new).count() > NAMESPACE_ENTRIES_MAX {
+                let detail = format!(
+                    "the {} has {count} entries of the namespace `{namespace}` and may have \
+                     {NAMESPACE_ENTRIES_MAX}; nothing was changed: remove entries first",
+                    list.as_str()
+                );
+                return Err(AppError::invalid("too-many-entries", detail));
+            }
+        }
+        Ok(())
+    }
+
     /// Removes the entry about a target from a list. A value is given in clear, or as the pseudonym
-    /// that the list shows.
+    /// that the list shows. Without a namespace, it is the entry of all namespaces.
     pub async fn remove_from_list(
         &self,
         by: &Operator<'_>,
         list: ListName,
+        namespace: Option<&str>,
         target: &ListTargetText,
     ) -> Result<RemovedEntry, AppError> {
-        // Without `check_bounds`: an entry that was recorded before that rule can be removed too.
+        // Without the rules of new entries: an entry that was recorded before them, or with
+        // another catalog, can be removed too.
         let target = self.list_target(target)?;
         let by = OwnedOperator::new(by)?;
         self.required_records()?;
         let app = self.clone();
+        let namespace = namespace.map(str::to_owned);
         self.run_to_end(async move {
-            let _change = app.parts.change_lock.lock().await;
-            let removed = app.engine().remove_from_list(list, &target);
+            let change_order = app.parts.change_lock.lock().await;
+            let removed = app.engine().remove_from_list(list, namespace.as_deref(), &target);
             let Some(before) = removed.first().cloned() else {
                 let detail = format!(
                     "the {} has no such entry made at run time; the catalog's are changed in its \
@@ -185,8 +241,10 @@ impl App {
                 );
                 return Err(AppError::not_found("unknown-entry", detail));
             };
-            let unlist = |entry: AccessListEntry| RecordKind::Unlist(list, entry.target);
-            let durable = app.record_change(&by, removed.into_iter().map(unlist).collect()).await?;
+            let unlist = |entry: AccessListEntry| RecordKind::Unlist(list, entry);
+            let durable = app
+                .record_change(&change_order, &by, removed.into_iter().map(unlist).collect())
+                .await?;
             Ok(RemovedEntry { before, durable })
         })
         .await
@@ -211,7 +269,7 @@ impl App {
         }
     }
 
-    fn hide_private_target(&self, target: &mut ListTarget) {
+    pub(super) fn hide_private_target(&self, target: &mut ListTarget) {
         if let ListTarget::Value { attribute, value } = target {
             self.engine().hide_private_value(attribute, value);
         }
@@ -220,8 +278,7 @@ impl App {
 
 /// Refuses a name or value that no subject can have.
 fn check_bounds(attribute: &str, value: &str) -> Result<(), AppError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    if !(1..=NAME_MAX).contains(&attribute.len()) || !attribute.chars().all(allowed) {
+    if !is_name(attribute) {
         let detail = format!(
             "an attribute's name has 1 to {NAME_MAX} letters, digits, `_`, `.` or `-`; this one \
              has {} bytes, or other characters",

@@ -41,11 +41,11 @@ impl App {
         let app = self.clone();
         self.run_to_end(async move {
             let policy = catalog.policy(id);
-            let _change = app.parts.change_lock.lock().await;
+            let change_order = app.parts.change_lock.lock().await;
             let before = app.effective_mode(policy);
             app.engine().set_mode(&policy.name, mode)?;
             let change = RecordKind::Mode(policy.name.to_string(), mode);
-            let durable = app.record_change(&by, vec![change]).await?;
+            let durable = app.record_change(&change_order, &by, vec![change]).await?;
             Ok(ChangedMode { before, after: app.effective_mode(policy), durable })
         })
         .await

@@ -7,12 +7,22 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use catraca_core::located::names::{NAME_MAX, is_name};
 use catraca_core::request::DEFAULT_NAMESPACE;
 
 use super::{App, AppError};
 
 /// The longest time for which an act waits for the namespaces in the records.
 const READ_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Refuses a namespace that no key can have. The audit relies on it: its targets contain the name.
+pub(super) fn check_namespace(namespace: Option<&str>) -> Result<(), AppError> {
+    if namespace.is_none_or(is_name) {
+        return Ok(());
+    }
+    let detail = format!("a namespace has 1 to {NAME_MAX} letters, digits, `_`, `.` or `-`");
+    Err(AppError::invalid("unknown-namespace", detail))
+}
 
 impl App {
     /// The namespaces that exist: `default`, those of keys, and those in the records.

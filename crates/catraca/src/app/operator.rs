@@ -10,13 +10,18 @@ use super::{App, AppError};
 use crate::engine::Exchange;
 use crate::error::Error;
 use crate::event::Event;
-use crate::records::{AuditNote, Operator, Receipt, Record, RecordKind, Records, RecordsError};
+use crate::records::{
+    Ack, AuditNote, Incomplete, Operator, Receipt, Record, RecordKind, Records, RecordsError,
+};
 
 /// The longest text of an operator, such as a reason, in characters: the same as in the catalog.
 pub const TEXT_MAX: usize = REASON_MAX;
 
 /// The longest time for which a query waits until the queued records are written.
 const BARRIER_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Shows that its owner holds the lock under which lists, facts and modes change.
+pub(super) type ChangeGuard<'a> = tokio::sync::MutexGuard<'a, ()>;
 
 /// An operator, for a task that outlives the request.
 pub(super) struct OwnedOperator {
@@ -75,12 +80,17 @@ impl App {
 
     /// Waits until what has happened so far is in the records: a check answers before its block is
     /// written, and an operator who has seen the answer must find the block. A slow database delays
-    /// a query by a bounded time only.
-    pub(super) async fn await_queued_records(&self) -> Result<(), AppError> {
+    /// a query by a bounded time only, and one that is known to be unavailable not at all: then the
+    /// query shows what is written, and its answer must say what was returned here.
+    pub(super) async fn await_queued_records(&self) -> Result<Option<Incomplete>, AppError> {
         let barrier = self.required_records()?.barrier();
-        // An error needs no handling: the query then shows what is written.
-        let _ = tokio::time::timeout(BARRIER_WAIT_MAX, barrier).await;
-        Ok(())
+        let (waited, incomplete) = match tokio::time::timeout(BARRIER_WAIT_MAX, barrier).await {
+            Ok(Ack::Durable) => return Ok(None),
+            Ok(Ack::NotYet(_)) => (Duration::ZERO, Incomplete::Unwritable),
+            Err(_) => (BARRIER_WAIT_MAX, Incomplete::Queued),
+        };
+        self.engine().emit(&Event::RecordsBehind { at: self.now(), waited });
+        Ok(Some(incomplete))
     }
 
     /// Runs a query of the records on a thread for blocking work: it waits for the disk. Fails when
@@ -143,18 +153,32 @@ impl App {
     /// then read it. Returns whether it is on disk.
     pub(super) async fn record_change(
         &self,
+        order: &ChangeGuard<'_>,
         by: &OwnedOperator,
         changes: Vec<RecordKind>,
     ) -> Result<bool, AppError> {
         let at = self.now();
         let Operator { name, why } = by.borrow();
         let records = changes.into_iter().map(|change| Record::operator(at, name, why, change));
-        self.write_change(records.collect()).await
+        self.write_change(order, records.collect()).await
     }
 
-    pub(super) async fn write_change(&self, changes: Vec<Record>) -> Result<bool, AppError> {
+    /// As [`Self::record_change`]. The guard shows that no other change took effect since: all
+    /// changes of this node up to now are queued.
+    pub(super) async fn write_change(
+        &self,
+        _order: &ChangeGuard<'_>,
+        changes: Vec<Record>,
+    ) -> Result<bool, AppError> {
         let receipt = self.required_records()?.record(changes);
+        let local_changes = self.engine().local_changes();
+        let number = local_changes.last();
         let durable = receipt.await.is_durable();
+        match durable {
+            // Before other nodes are notified: the next read of this node contains the change.
+            true => local_changes.on_written(number),
+            false => local_changes.on_late(number),
+        }
         self.publish_change().await;
         Ok(durable)
     }

@@ -32,11 +32,11 @@ impl App {
         attribute: &str,
         value: &str,
     ) -> Result<ExportedSubject, AppError> {
-        let about = self.stored_values(attribute, value)?;
+        let about = self.values_to_find(attribute, value).await?;
         let by = OwnedOperator::new(by)?;
         self.required_records()?;
         // Audited first, so that an export that fails is in the audit too.
-        let durable = self.audit_privacy(&by, attribute, "export").await?;
+        let durable = self.audit_note(&by.borrow(), "export", one_value_of(attribute)).await?;
         let rows = self.read_records(move |records| records.export(&about)).await?;
         Ok(ExportedSubject { rows, durable })
     }
@@ -49,7 +49,7 @@ impl App {
         attribute: &str,
         value: &str,
     ) -> Result<ErasedSubject, AppError> {
-        let about = self.stored_values(attribute, value)?;
+        let about = self.values_to_find(attribute, value).await?;
         // Before the erasure: a call that is refused must not have erased anything.
         let by = OwnedOperator::new(by)?;
         self.required_records()?;
@@ -58,25 +58,21 @@ impl App {
         let value = value.to_owned();
         self.run_to_end(async move {
             // A fact that is set meanwhile must be in the engine and in the records, or in neither.
-            let _change = app.parts.change_lock.lock().await;
+            let change_order = app.parts.change_lock.lock().await;
             let now = app.now();
             let counts = app.change_records(move |records| records.erase(&about, now)).await?;
             // Facts are also in the memory of the engine.
-            app.engine().forget_facts(&attribute, &value)?;
-            let durable = app.audit_privacy(&by, &attribute, "erase").await?;
+            app.engine().forget_facts_everywhere(&attribute, &value)?;
+            let target = one_value_of(&attribute);
+            let note = RecordKind::Note(AuditNote { act: "erase".to_owned(), target });
+            let durable = app.record_change(&change_order, &by, vec![note]).await?;
             Ok(ErasedSubject { counts, durable })
         })
         .await
     }
+}
 
-    async fn audit_privacy(
-        &self,
-        by: &OwnedOperator,
-        attribute: &str,
-        act: &str,
-    ) -> Result<bool, AppError> {
-        let target = format!("one value of {attribute}");
-        let note = AuditNote { act: act.to_owned(), target };
-        self.record_change(by, vec![RecordKind::Note(note)]).await
-    }
+/// The target of an act on an identifier, which does not name its value.
+fn one_value_of(attribute: &str) -> String {
+    format!("one value of {attribute}")
 }

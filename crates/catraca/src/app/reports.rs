@@ -2,8 +2,9 @@
 
 use catraca_core::time::Time;
 
+use super::page_size::check_page_size;
 use super::{App, AppError};
-use crate::records::{AuditQuery, AuditRow, PAGE_MAX, Page, TopBlocked, Totals};
+use crate::records::{AuditQuery, AuditRow, Page, TopBlocked, Totals};
 
 /// The decisions of a period.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ impl App {
 
     /// Subjects by number of blocks since `from`, most first.
     pub async fn top_blocked(&self, from: Time, limit: u32) -> Result<Vec<TopBlocked>, AppError> {
-        let limit = limit.clamp(1, PAGE_MAX);
+        check_page_size(limit)?;
         self.read_records(move |records| {
             records.flush()?;
             records.top_blocked(from, limit)
@@ -40,14 +41,18 @@ impl App {
 
     /// Audited acts, newest first.
     pub async fn audit(&self, query: AuditQuery) -> Result<Page<AuditRow, i64>, AppError> {
+        check_page_size(query.limit)?;
+        let incomplete = self.await_queued_records().await?;
         let mut page = self.read_records(move |records| records.audit(&query)).await?;
+        page.incomplete = incomplete;
         for row in &mut page.rows {
             self.hide_private_act(row);
         }
         Ok(page)
     }
 
-    /// Hides the value in the target of an act on lists or facts, such as `blocklist customer=ana`,
+    /// Hides the value in the target of an act on lists or facts, such as `blocklist customer=ana`
+    /// or `blocklist/shop customer=ana`,
     /// if its attribute has become private and the records do not hide it yet.
     fn hide_private_act(&self, row: &mut AuditRow) {
         if !["list", "unlist", "state", "forget"].contains(&&*row.act) {

@@ -52,7 +52,7 @@ impl App {
             // No rule gets a body that is over the limit.
             BodySize::OverLimit => 0,
             // Measured later, and never more than the limit.
-            BodySize::Unmeasured if outcome.body.is_null() => 0,
+            BodySize::Unmeasured if !outcome.has_body() => 0,
             BodySize::Unmeasured => catalog.settle.body_bytes_max,
         };
         catalog.rule_cost.estimate(body_bytes)

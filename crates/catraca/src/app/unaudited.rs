@@ -30,9 +30,10 @@ impl App {
         subject: &Subject<'_>,
     ) -> Result<bool, Error> {
         let keys = self.engine().resolve_keys(&self.rules(), namespace, policy, subject)?;
-        let was_active = self.run(self.engine().unblock_exchange(keys)).await?;
+        let rows = keys.into_iter().map(|key| (key, None)).collect();
+        let released = self.run(self.engine().unblock_exchange(rows)).await?;
         self.publish_change().await;
-        Ok(was_active)
+        Ok(released.contains(&true))
     }
 
     /// Clears counters, block, level and ban counts of a subject under one policy.

@@ -1,5 +1,7 @@
 //! Buckets: reads their levels, and reconciles them with the levels that an upstream reports.
 
+use std::time::SystemTime;
+
 use catraca_core::batch::{
     self, Batch, BucketAdjustment, CheckReply, CheckRow, ReconcileRow, Reply, RowReply,
 };
@@ -7,10 +9,12 @@ use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit};
 use catraca_core::policy::OnFailure;
 use catraca_core::policy::{Mode, Name, PolicyId};
+use catraca_core::rate::Rate;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::COST_MAX;
+use catraca_core::select::SelectedPolicy;
 use catraca_core::subject::Subject;
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 use smallvec::SmallVec;
 
 use super::check::check_reply;
@@ -37,6 +41,8 @@ pub struct BucketObservation<'a> {
 struct ApplicableBucket {
     policy: PolicyId,
     terms: BucketTerms,
+    /// As the catalog writes it.
+    refill: Rate,
     row: CheckRow,
 }
 
@@ -69,9 +75,10 @@ impl<S: Store> Engine<S> {
         &self,
         namespace: &str,
         subject: &Subject<'_>,
-        observed_at: Time,
+        observed_at: impl Into<SystemTime>,
         states: &[BucketObservation<'_>],
     ) -> Result<Reconciliation, Error> {
+        let observed_at = observed_at.into().into();
         let rules = self.rules.load();
         self.run(&mut self.reconcile_exchange(&rules, namespace, subject, observed_at, states)?)
     }
@@ -140,6 +147,7 @@ impl<S> Engine<S> {
                 rows.push(ReconcileRow {
                     key: bucket.row.counter().key,
                     terms: bucket.terms,
+                    shared: bucket.row.shared,
                     available: state.available,
                     observed_at,
                 });
@@ -197,16 +205,18 @@ impl<S> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<Vec<ApplicableBucket>, Refusal> {
         let scope = self.scope(rules, namespace);
-        let rows = rules.selector().select(&[id], subject)?;
+        let rows = rules.selector(namespace).select(&[id], subject)?;
         let rows = rows.into_iter().filter(|row| row.policy == id && row.mode != Mode::Off);
         let found = rows.filter_map(|row| {
             let Limit::Bucket(terms) = row.terms?.limit else { return None };
+            let reduced = Rate { amount: terms.tokens, per: Span::from_micros(terms.period) };
             let policy = rules.catalog.policy(id);
             let key = scope.key(&policy.name, &row.parts);
             Some(ApplicableBucket {
                 policy: id,
                 terms,
-                row: peek_row(key, row.tier_counter, scope.family(policy), terms),
+                refill: row.terms?.refill.unwrap_or(reduced),
+                row: peek_row(key, &row, scope.family(policy), terms),
             })
         });
         Ok(found.collect())
@@ -249,11 +259,12 @@ fn not_a_bucket(policy: &str) -> Refusal {
     Refusal::NotABucket(policy.to_owned())
 }
 
-fn peek_row(key: Key, tier_counter: Option<u32>, family: u64, terms: BucketTerms) -> CheckRow {
+fn peek_row(key: Key, row: &SelectedPolicy<'_, '_>, family: u64, terms: BucketTerms) -> CheckRow {
     CheckRow {
         key,
         family,
-        tier_counter,
+        tier_counter: row.tier_counter,
+        shared: row.shared.clone(),
         limit: Limit::Bucket(terms),
         held: 0,
         penalty: None,
@@ -275,8 +286,7 @@ fn bucket_state_of(
         policy: rules.catalog.policy(bucket.policy).name.clone(),
         size: bucket.terms.size,
         balance: row.free,
-        refill_tokens: bucket.terms.tokens,
-        refill_period: catraca_core::time::Span::from_micros(bucket.terms.period),
+        refill: bucket.refill,
         reset_after: until(row.full_at),
         retry_after: row.fits_at.and_then(until),
         blocked_until: row.block.as_ref().map(|block| block.until).filter(|at| !at.is_forever()),

@@ -20,7 +20,7 @@ use super::exchange::{Events, Exchange, ReplySource, StoreReply};
 use super::{exchange::FailureModes, local_share};
 use crate::error::Error;
 use crate::event::{BlockEvent, Event, SubjectKey};
-use crate::rule_set::{GatePolicies, RuleSet};
+use crate::rule_set::{DecidingEntry, GatePolicies, RuleSet};
 use crate::store::{Store, StoreError};
 
 pub use check_plan::{CheckPlan, RulesSnapshot};
@@ -70,12 +70,25 @@ struct PlannedCheck<'r, 's> {
 
 impl<S: Store> Engine<S> {
     /// Decides whether the caller may pass now. Charges every policy of the gate, or none.
+    ///
+    /// ```
+    /// use catraca::{Catalog, Check, Engine};
+    ///
+    /// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+    /// let engine = Engine::new(catalog);
+    /// let check = Check::new("api", [("ip", "198.51.100.7")]).cost(4);
+    /// assert_eq!(engine.check(&check)?.remaining, Some(5));
+    /// assert_eq!(engine.peek(&check)?.remaining, Some(5)); // a peek charges nothing
+    /// assert_eq!(engine.check(&check)?.remaining, Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
         let rules = self.rules.load();
         self.run(&mut self.check_exchange(&rules, check, CheckMode::Check)?)
     }
 
-    /// Returns the decision that a check would return. Charges nothing and starts no block.
+    /// Returns the decision that a check would return. Charges nothing and starts no block, so the
+    /// numbers are those before the charge.
     pub fn peek(&self, check: &Check<'_>) -> Result<Decision, Error> {
         let rules = self.rules.load();
         self.run(&mut self.check_exchange(&rules, check, CheckMode::Peek)?)
@@ -95,9 +108,21 @@ impl<S> Engine<S> {
         // Before the lists: an undeclared gate without a default is refused even for a listed
         // caller.
         let gate = rules.policies_for(check.gate)?;
+        self.gate_exchange(rules, &gate, check, mode)
+    }
+
+    /// Like [`Self::check_exchange`], for a valid check whose gate is known.
+    #[inline]
+    pub(super) fn gate_exchange<'e, 's>(
+        &'e self,
+        rules: &'e RuleSet,
+        gate: &GatePolicies<'_>,
+        check: &'e Check<'s>,
+        mode: CheckMode,
+    ) -> Result<CheckExchange<'e, 'e, 's, S>, Error> {
         let progress = match self.decide_by_list(rules, check)? {
             Some(decision) => CheckProgress::ByList(Some(Box::new(decision))),
-            None => CheckProgress::ByStore(self.plan_gate(rules, &gate, check, mode)?),
+            None => CheckProgress::ByStore(self.plan_gate(rules, gate, check, mode)?),
         };
         Ok(CheckExchange { engine: self, rules, check, mode, ticket: TicketForm::Sealed, progress })
     }
@@ -111,7 +136,7 @@ impl<S> Engine<S> {
         check: &Check<'s>,
         mode: CheckMode,
     ) -> Result<PlannedCheck<'r, 's>, Refusal> {
-        let selected = rules.selector().select(gate.policies, &check.subject)?;
+        let selected = rules.selector(check.namespace).select(gate.policies, &check.subject)?;
         let scope = KeyScope { unlisted: gate.unlisted, ..self.scope(rules, check.namespace) };
         let is_peek = mode == CheckMode::Peek;
         let next_id = || self.ids.next();
@@ -126,12 +151,15 @@ impl<S> Engine<S> {
         rules: &RuleSet,
         check: &Check<'_>,
     ) -> Result<Option<Decision>, Error> {
-        if !check.lists || rules.has_no_list_entries() {
+        if !check.lists || rules.has_no_list_entries(check.namespace) {
             return Ok(None);
         }
         let now = self.clock.now();
-        let entry = rules.list_entry_for(&check.subject, &self.digester, now)?;
-        Ok(entry.map(|(entry, passes)| conclude_from_list(&rules.catalog, entry, passes, now)))
+        let found = rules.list_entry_for(check.namespace, &check.subject, &self.digester, now)?;
+        let decide = |found: DecidingEntry<'_>| {
+            conclude_from_list(&rules.catalog, found.entry, found.allows, now)
+        };
+        Ok(found.map(decide))
     }
 }
 

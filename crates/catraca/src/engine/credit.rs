@@ -116,7 +116,7 @@ impl<S> CreditExchange<'_, '_, S> {
             return Ok(());
         };
         let scope = self.engine.scope(self.rules, self.call.namespace);
-        let selector = self.rules.selector();
+        let selector = self.rules.selector(self.call.namespace);
         let Credit { event, subject, .. } = self.call;
         let planned = plan_credit(&selector, &scope, self.key, event, subject, &recalled)?;
         self.progress = match planned {

@@ -42,7 +42,7 @@ pub(super) fn to_local_plan(catalog: &Catalog, plan: &mut Plan<'_, '_>, nodes: i
 
 /// A row that counts nothing and still denies if a block is active.
 fn only_blocks(row: &CheckRow) -> CheckRow {
-    CheckRow { limit: Limit::Unlimited, held: 0, penalty: None, ..row.clone() }
+    CheckRow { limit: Limit::Unlimited, shared: None, held: 0, penalty: None, ..row.clone() }
 }
 
 /// Sets the verdict of `closed` rows to unavailable, unless a block denies them.

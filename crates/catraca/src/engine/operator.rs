@@ -1,12 +1,11 @@
-//! Operators' acts on keys: block, unblock and reset; and facts set at run time.
+//! Operators' acts on keys: block, unblock and reset.
 
-use catraca_core::batch::{Batch, Reply};
+use catraca_core::batch::{Batch, Reply, UnblockRow};
 use catraca_core::cell::block::{Block, BlockProposal};
 use catraca_core::digest::Key;
 use catraca_core::plan::display_parts;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::{DEFAULT_NAMESPACE, validate_reason, validate_storable};
-use catraca_core::select::normalise;
 use catraca_core::subject::Subject;
 use catraca_core::time::{Span, Time};
 
@@ -20,6 +19,23 @@ use crate::store::{Store, StoreError};
 
 impl<S: Store> Engine<S> {
     /// Blocks a subject under one policy. For an `each` policy, blocks every key of the subject.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use catraca::{BlockProposal, Catalog, Engine, Subject};
+    ///
+    /// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+    /// let engine = Engine::new(catalog);
+    /// let subject = Subject::from([("ip", "198.51.100.7")]);
+    /// let proposal = BlockProposal::by_operator(Duration::from_secs(3_600), Some("abuse"));
+    /// engine.block("default", "api", &subject, proposal)?;
+    /// let api = engine.gate("api", ["ip"])?;
+    /// assert_eq!(api.check(["198.51.100.7"])?.reason.as_str(), "blocked");
+    /// assert!(engine.unblock("default", "api", &subject)?);
+    /// assert!(api.check(["198.51.100.7"])?.allowed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn block(
         &self,
         namespace: &str,
@@ -57,7 +73,8 @@ impl<S: Store> Engine<S> {
         subject: &Subject<'_>,
     ) -> Result<bool, Error> {
         let keys = self.resolve_keys(&self.rules.load(), namespace, policy, subject)?;
-        self.run(&mut self.unblock_exchange(keys))
+        let rows = keys.into_iter().map(|key| (key, None)).collect();
+        Ok(self.run(&mut self.unblock_exchange(rows))?.contains(&true))
     }
 
     /// Clears counters, block, level and ban counts of a subject under one policy.
@@ -87,18 +104,23 @@ impl<S> Engine<S> {
         }))
     }
 
-    /// Ends the blocks of keys. The answer is whether any was active.
-    pub(crate) fn unblock_exchange(&self, keys: Vec<SubjectKey>) -> impl Exchange<Answer = bool> {
-        let batch = Batch::Unblock(keys_only(&keys));
+    /// Ends the blocks of keys, each only if it has the given end. The answer is which were ended.
+    pub(crate) fn unblock_exchange(
+        &self,
+        rows: Vec<(SubjectKey, Option<Time>)>,
+    ) -> impl Exchange<Answer = Vec<bool>> {
+        let batch = rows
+            .iter()
+            .map(|(subject, only_until)| UnblockRow { key: subject.key, only_until: *only_until });
+        let batch = Batch::Unblock(batch.collect());
         OneBatch::new(batch, move |reply, events: &mut Events| {
-            let Reply::Unblock(was_active) = reply else {
+            let Reply::Unblock(released) = reply else {
                 return Err(StoreError::mismatched_reply().into());
             };
-            let any = was_active.contains(&true);
             let at = self.clock.now();
-            let ended = keys.into_iter().zip(was_active).filter(|(_, was_active)| *was_active);
-            ended.for_each(|(subject, _)| events.push(Event::Unblocked { at, subject }));
-            Ok(any)
+            let ended = rows.into_iter().zip(&released).filter(|(_, released)| **released);
+            ended.for_each(|((subject, _), _)| events.push(Event::Unblocked { at, subject }));
+            Ok(released)
         })
     }
 
@@ -172,7 +194,7 @@ impl<S> Engine<S> {
         validate_storable("the namespace", namespace)?;
         let id = find_policy(rules, policy)?;
         let scope = self.scope(rules, namespace);
-        let all = rules.selector().key_parts_of(id, subject)?;
+        let all = rules.selector(namespace).key_parts_of(id, subject)?;
         let keys = all.iter().map(|parts| SubjectKey {
             key: scope.key(policy, parts),
             namespace: namespace.to_owned(),
@@ -181,61 +203,6 @@ impl<S> Engine<S> {
         });
         Ok(keys.collect())
     }
-
-    /// Sets facts about an attribute's value. They override the catalog's.
-    pub fn state_facts(
-        &self,
-        attribute: &str,
-        value: &str,
-        facts: &[(&str, &str)],
-    ) -> Result<(), Refusal> {
-        validate_storable("the attribute's name", attribute)?;
-        for (name, fact) in facts {
-            validate_storable("the name of a fact", name)?;
-            validate_storable(format_args!("the fact `{name}`"), fact)?;
-        }
-        self.update_rules(|rules| {
-            let mut next = rules.clone();
-            let clear = normalise(&rules.catalog, attribute, value)?;
-            // Memory holds the value itself; the records hold the pseudonym of a private one.
-            let about = self.digester.stored_value(attribute, &clear, false);
-            for known in [&mut next.facts, &mut next.stated] {
-                known.enable_pseudonym_lookup(&self.digester);
-                known.merge_pseudonyms(attribute, &clear, &about);
-            }
-            for (name, fact) in facts {
-                if rules.catalog.is_caller_attribute(name) {
-                    return Err(caller_attribute_refusal(attribute, name));
-                }
-                // Into both: `facts` is used by decisions, and `stated` survives a reload of the
-                // catalog.
-                let stated = next.facts.insert_fact((attribute, &about), name, fact);
-                stated.map_err(|owner| other_owner_refusal(name, &owner))?;
-                let also_stated = next.stated.insert_fact((attribute, &about), name, fact);
-                also_stated.map_err(|owner| other_owner_refusal(name, &owner))?;
-            }
-            Ok(next)
-        })
-    }
-
-    /// Removes the facts set about a value. The catalog's own facts remain. Returns whether there
-    /// were any.
-    pub fn forget_facts(&self, attribute: &str, value: &str) -> Result<bool, Refusal> {
-        let mut had = false;
-        self.update_rules(|rules| {
-            let about = normalise(&rules.catalog, attribute, value)?;
-            let mut next = rules.clone();
-            had = next.stated.forget(attribute, &about);
-            // Builds `facts` again from the catalog and the remaining ones.
-            Ok::<_, Refusal>(next.with_catalog(rules.catalog.clone()))
-        })?;
-        Ok(had)
-    }
-}
-
-/// The keys alone: stores know no attributes.
-fn keys_only(keys: &[SubjectKey]) -> Vec<Key> {
-    keys.iter().map(|subject| subject.key).collect()
 }
 
 fn validate_proposal(proposal: &BlockProposal) -> Result<(), Refusal> {
@@ -243,17 +210,4 @@ fn validate_proposal(proposal: &BlockProposal) -> Result<(), Refusal> {
         return Err(Refusal::ZeroBlockLength);
     }
     proposal.note.reason.as_deref().map_or(Ok(()), validate_reason)
-}
-
-fn caller_attribute_refusal(attribute: &str, name: &str) -> Refusal {
-    let why = format!(
-        "callers send the attribute `{name}`, so it cannot be a fact: calls that send it would all \
-         be refused; choose another name for the fact"
-    );
-    Refusal::BadAttribute { attribute: attribute.to_owned(), why }
-}
-
-fn other_owner_refusal(name: &str, owner: &str) -> Refusal {
-    let why = format!("the fact `{name}` already belongs to the attribute `{owner}`");
-    Refusal::BadAttribute { attribute: owner.to_owned(), why }
 }

@@ -1,7 +1,12 @@
 //! Operators' acts that need records types: release by key, run-time lists, and queries of facts
 //! and modes.
 
-use catraca_core::digest::is_pseudonym;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use catraca_core::catalog::Catalog;
+use catraca_core::digest::{Digester, is_pseudonym};
+use catraca_core::facts::Facts;
 use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::policy::{Mode, Name};
 use catraca_core::refusal::Refusal;
@@ -10,11 +15,8 @@ use catraca_core::select::normalise;
 use super::Engine;
 use crate::error::Error;
 use crate::records::{BlockRow, ListName};
-use crate::rule_set::RuleSet;
+use crate::rule_set::{RulePart, RuleSet};
 use crate::store::Store;
-
-/// The entries of the run-time lists: allowlist and blocklist.
-pub(crate) type Entries = (Vec<AccessListEntry>, Vec<AccessListEntry>);
 
 /// An entry that was added to a run-time list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,75 +28,71 @@ pub struct ListedEntry {
 }
 
 impl<S: Store> Engine<S> {
-    /// Ends one block that was found in the records. Returns whether it was active.
+    /// Ends one block that was found in the records. Returns whether the store had it: neither a
+    /// later block of the same key is released, nor this one if it was extended since.
     pub fn release(&self, block: &BlockRow) -> Result<bool, Error> {
-        self.run(&mut self.unblock_exchange(vec![block.subject.clone()]))
+        let row = (block.subject.clone(), Some(block.block.until));
+        Ok(self.run(&mut self.unblock_exchange(vec![row]))?.contains(&true))
     }
 }
 
 impl<S> Engine<S> {
     /// Adds entries about values in clear, as callers send them, to a run-time list. An entry about
-    /// the same value is replaced, in whichever form it is stored.
+    /// the same value and namespace is replaced, in whichever form it is stored.
     pub fn add_to_list(&self, name: ListName, entries: Vec<AccessListEntry>) -> Vec<ListedEntry> {
-        self.update_list(name, |rules, list| {
-            let add = |entry: AccessListEntry| {
-                let forms = self.stored_targets(&entry.target, Lookup::Clear);
-                let stored = self.stored_entry(rules, entry);
-                let replaced = take_entries(list, &forms);
+        let digester = self.digester.clone();
+        self.update_list(name, move |catalog, list| {
+            let add = |entry: &AccessListEntry| {
+                let forms = stored_targets(&digester, &entry.target, Lookup::Clear);
+                let stored = stored_entry(&digester, catalog, entry.clone());
+                let replaced = take_entries(list, stored.namespace.as_deref(), &forms);
                 list.push(stored.clone());
                 ListedEntry { stored, replaced }
             };
-            entries.into_iter().map(add).collect()
+            entries.iter().map(add).collect()
         })
     }
 
     /// Removes the entry about a value from a run-time list, in whichever form it is stored, and
     /// returns it; more than one if it was stored in several. The value is given in clear, or as
-    /// the pseudonym that the list shows.
-    pub fn remove_from_list(&self, name: ListName, what: &ListTarget) -> Vec<AccessListEntry> {
-        let forms = self.stored_targets(what, Lookup::ClearOrPseudonym);
-        self.update_list(name, |_, list| take_entries(list, &forms))
+    /// the pseudonym that the list shows. Without a namespace, it is the entry of all namespaces.
+    pub fn remove_from_list(
+        &self,
+        name: ListName,
+        namespace: Option<&str>,
+        what: &ListTarget,
+    ) -> Vec<AccessListEntry> {
+        let forms = stored_targets(&self.digester, what, Lookup::ClearOrPseudonym);
+        let namespace = namespace.map(str::to_owned);
+        self.update_list(name, move |_, list| take_entries(list, namespace.as_deref(), &forms))
+    }
+
+    /// How many unexpired entries of a namespace a run-time list has.
+    pub fn run_time_list_size(&self, name: ListName, namespace: &str) -> usize {
+        let rules = self.rules.load();
+        let now = self.clock.now();
+        let is_own = |entry: &&AccessListEntry| entry.namespace.as_deref() == Some(namespace);
+        entries_of(&rules, name).iter().filter(is_own).filter(|entry| entry.is_live(now)).count()
     }
 
     /// The unexpired entry of a run-time list about a value, given in clear or as its pseudonym.
+    /// Without a namespace, it is the entry of all namespaces.
     pub fn run_time_list_entry(
         &self,
         name: ListName,
+        namespace: Option<&str>,
         what: &ListTarget,
     ) -> Option<AccessListEntry> {
         let rules = self.rules.load();
-        let list = match name {
-            ListName::Allow => &rules.entries.0,
-            ListName::Block => &rules.entries.1,
-        };
         let now = self.clock.now();
-        let forms = self.stored_targets(what, Lookup::ClearOrPseudonym);
-        let found = list.iter().find(|entry| forms.contains(&entry.target) && entry.is_live(now));
-        found.cloned()
+        let forms = stored_targets(&self.digester, what, Lookup::ClearOrPseudonym);
+        let mut live = entries_of(&rules, name).iter().filter(|entry| entry.is_live(now));
+        live.find(|entry| is_about(entry, namespace, &forms)).cloned()
     }
 
     /// An entry about a value in clear, as the lists and the records store it.
     pub fn entry_to_store(&self, entry: AccessListEntry) -> AccessListEntry {
-        self.stored_entry(&self.rules.load(), entry)
-    }
-
-    fn stored_entry(&self, rules: &RuleSet, mut entry: AccessListEntry) -> AccessListEntry {
-        if let ListTarget::Value { attribute, value } = &mut entry.target {
-            let is_private = rules.catalog.is_private(attribute);
-            *value = self.digester.stored_value(attribute, value, is_private);
-        }
-        entry
-    }
-
-    /// The forms in which a list may store a target.
-    fn stored_targets(&self, what: &ListTarget, lookup: Lookup) -> Vec<ListTarget> {
-        let ListTarget::Value { attribute, value } = what else { return vec![what.clone()] };
-        let mut values: Vec<String> = self.digester.pseudonyms(attribute, value).collect();
-        if lookup == Lookup::ClearOrPseudonym || !is_pseudonym(value) {
-            values.push(value.clone());
-        }
-        let target = |value| ListTarget::Value { attribute: attribute.clone(), value };
-        values.into_iter().map(target).collect()
+        stored_entry(&self.digester, &self.rules.load().catalog, entry)
     }
 
     /// Replaces a stored value in clear by its pseudonym if its attribute is private now.
@@ -107,33 +105,53 @@ impl<S> Engine<S> {
     fn update_list<R>(
         &self,
         name: ListName,
-        change: impl FnOnce(&RuleSet, &mut Vec<AccessListEntry>) -> R,
-    ) -> R {
-        let _guard = self.write_lock.lock();
-        let rules = self.rules.load();
-        let (mut allow, mut block) = Entries::clone(&rules.entries);
+        change: impl Fn(&Catalog, &mut Vec<AccessListEntry>) -> Vec<R> + Send + Sync + 'static,
+    ) -> Vec<R> {
         let now = self.clock.now();
-        // Expired entries are removed at every change, so that the lists do not grow forever.
-        allow.retain(|entry| entry.is_live(now));
-        block.retain(|entry| entry.is_live(now));
-        let list = match name {
-            ListName::Allow => &mut allow,
-            ListName::Block => &mut block,
-        };
-        let result = change(&rules, list);
-        self.rules.store(rules.with_lists(allow, block, &self.digester).into());
-        result
+        let changed = self.change_rules(RulePart::Lists, move |rules| {
+            let (allow, block) = Arc::make_mut(&mut rules.entries);
+            // Expired entries are removed at every change, so that the lists do not grow forever.
+            allow.retain(|entry| entry.is_live(now));
+            block.retain(|entry| entry.is_live(now));
+            let list = match name {
+                ListName::Allow => allow,
+                ListName::Block => block,
+            };
+            Ok(change(&rules.catalog, list))
+        });
+        debug_assert!(changed.is_ok(), "this change is never refused");
+        changed.unwrap_or_default()
     }
 
-    /// All facts about an attribute's value, set at run time or by the catalog.
-    pub fn facts_about(&self, attribute: &str, raw: &str) -> Result<Vec<(Name, Name)>, Refusal> {
+    /// The facts about an attribute's value: those set at run time in one namespace alone, or
+    /// without a namespace those of all namespaces, set at run time or by the catalog.
+    pub fn facts_about(
+        &self,
+        namespace: Option<&str>,
+        attribute: &str,
+        raw: &str,
+    ) -> Result<BTreeMap<Name, Name>, Refusal> {
         let rules = self.rules.load();
         let about = normalise(&rules.catalog, attribute, raw)?;
-        let names = rules.facts.names().filter(|(_, owner)| ***owner == *attribute);
-        let facts = names.filter_map(|(name, _)| {
-            Some((name.clone(), rules.facts.lookup(attribute, &about, name)?.clone()))
-        });
-        Ok(facts.collect())
+        let facts = rules.facts.of(namespace).map(|facts| facts.about(attribute, &about));
+        Ok(facts.unwrap_or_default())
+    }
+
+    /// The facts about an attribute's value that apply in a namespace.
+    pub fn facts_in_namespace(
+        &self,
+        namespace: &str,
+        attribute: &str,
+        raw: &str,
+    ) -> Result<BTreeMap<Name, Name>, Refusal> {
+        let rules = self.rules.load();
+        let about = normalise(&rules.catalog, attribute, raw)?;
+        Ok(rules.facts.in_namespace(namespace).about(attribute, &about))
+    }
+
+    /// How many facts operators set in a namespace.
+    pub fn count_facts(&self, namespace: &str) -> usize {
+        self.rules.load().stated.of(Some(namespace)).map_or(0, Facts::count)
     }
 
     /// How many facts that operators set are ignored, because the catalog uses their names for
@@ -158,9 +176,48 @@ enum Lookup {
     ClearOrPseudonym,
 }
 
-/// Takes the entries about one of these targets, those that expire last first.
-fn take_entries(list: &mut Vec<AccessListEntry>, forms: &[ListTarget]) -> Vec<AccessListEntry> {
-    let mut taken: Vec<_> = list.extract_if(.., |entry| forms.contains(&entry.target)).collect();
+/// An entry about a value in clear, as lists and records store it.
+fn stored_entry(
+    digester: &Digester,
+    catalog: &Catalog,
+    mut entry: AccessListEntry,
+) -> AccessListEntry {
+    if let ListTarget::Value { attribute, value } = &mut entry.target {
+        *value = digester.stored_value(attribute, value, catalog.is_private(attribute));
+    }
+    entry
+}
+
+/// The forms in which a list may store a target.
+fn stored_targets(digester: &Digester, what: &ListTarget, lookup: Lookup) -> Vec<ListTarget> {
+    let ListTarget::Value { attribute, value } = what else { return vec![what.clone()] };
+    let mut values: Vec<String> = digester.pseudonyms(attribute, value).collect();
+    if lookup == Lookup::ClearOrPseudonym || !is_pseudonym(value) {
+        values.push(value.clone());
+    }
+    let target = |value| ListTarget::Value { attribute: attribute.clone(), value };
+    values.into_iter().map(target).collect()
+}
+
+fn entries_of(rules: &RuleSet, name: ListName) -> &[AccessListEntry] {
+    match name {
+        ListName::Allow => &rules.entries.0,
+        ListName::Block => &rules.entries.1,
+    }
+}
+
+fn is_about(entry: &AccessListEntry, namespace: Option<&str>, forms: &[ListTarget]) -> bool {
+    entry.namespace.as_deref() == namespace && forms.contains(&entry.target)
+}
+
+/// Takes the entries of a namespace about one of these targets, those that expire last first.
+fn take_entries(
+    list: &mut Vec<AccessListEntry>,
+    namespace: Option<&str>,
+    forms: &[ListTarget],
+) -> Vec<AccessListEntry> {
+    let mut taken: Vec<_> =
+        list.extract_if(.., |entry| is_about(entry, namespace, forms)).collect();
     taken.sort_by_key(|entry| std::cmp::Reverse(entry.end()));
     taken
 }

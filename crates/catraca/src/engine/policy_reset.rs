@@ -4,11 +4,12 @@
 //! Nothing searches for the old keys: a key is a digest and does not say which policy it belongs
 //! to.
 
+use std::time::SystemTime;
+
 use catraca_core::batch::Batch;
 use catraca_core::digest::Key;
 use catraca_core::policy_epochs::PolicyEpochs;
 use catraca_core::refusal::Refusal;
-use catraca_core::time::Time;
 
 use super::{Engine, find_policy};
 use crate::error::Error;
@@ -24,10 +25,10 @@ impl<S> Engine<S> {
     ///
     /// The epoch is stored only in the records. Without records, a restart from a snapshot finds
     /// the state under the old keys again.
-    pub fn reset_policy(&self, policy: &str) -> Result<Time, Refusal> {
+    pub fn reset_policy(&self, policy: &str) -> Result<SystemTime, Refusal> {
         let reset = self.advance_epoch(policy)?;
         self.emit(&reset);
-        Ok(self.rules.load().epoch(policy))
+        Ok(self.rules.load().epoch(policy).into())
     }
 
     /// Starts a new epoch of a policy. Returns the event, which the caller must report.

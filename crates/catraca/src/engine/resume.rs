@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use catraca_core::batch::{Batch, BlockReply, ReconcileRow, Reply};
+use catraca_core::batch::{Batch, BlockReply, ReconcileRow, Reply, UnblockRow};
 use catraca_core::catalog::Catalog;
 use catraca_core::cell::block::{Block, BlockProposal};
-use catraca_core::digest::Key;
-use catraca_core::facts::Facts;
+use catraca_core::digest::{Digester, Key};
+use catraca_core::facts::FactSets;
 use catraca_core::lists::AccessListEntry;
 use catraca_core::policy::Mode;
 use catraca_core::policy_epochs::PolicyEpochs;
@@ -21,10 +21,15 @@ use catraca_core::select::normalise;
 use catraca_core::time::Time;
 
 use super::Engine;
+#[cfg(feature = "shared")]
+use super::local_changes::RecordsRead;
 use crate::error::Error;
 use crate::records::{
-    AttributeValue, ListName, Records, RecordsError, RestoredDebt, RestoredItem, stored_values_of,
+    AttributeValue, ListName, Records, RecordsError, RestoredDebt, RestoredFact, RestoredItem,
+    stored_values_of,
 };
+#[cfg(feature = "shared")]
+use crate::rule_set::RulePart;
 use crate::rule_set::RuleSet;
 use crate::store::{Store, When};
 
@@ -118,18 +123,11 @@ impl<S: Store> Engine<S> {
         }
         // The catalog may have been changed while no process ran.
         drop(records.hide_values(now, &self.catalog(), &self.digester));
-        Ok(self.conclude_resume(batches))
+        Ok(self.conclude_resume(batches, |_| ()))
     }
 }
 
 impl<S> Engine<S> {
-    /// Replaces the run-time lists by entries as the records store them.
-    pub fn set_lists(&self, allow: Vec<AccessListEntry>, block: Vec<AccessListEntry>) {
-        let changed = self
-            .update_rules(|rules| Ok::<_, Refusal>(rules.with_lists(allow, block, &self.digester)));
-        debug_assert!(changed.is_ok(), "this change is never refused");
-    }
-
     /// The values under which the records may store a real value: itself, or its pseudonyms. With
     /// these a private value is found without being stored.
     pub fn stored_names(&self, attribute: &str, raw: &str) -> Result<Vec<AttributeValue>, Refusal> {
@@ -148,38 +146,42 @@ impl<S> Engine<S> {
         Ok(self.digester().pseudonym(attribute, &clear))
     }
 
-    /// Applies what is not in the store: lists, epochs, facts and modes. Returns the totals.
-    pub(crate) fn conclude_resume(&self, mut batches: ResumeBatches) -> ResumeSummary {
-        let lists = batches.allow.len() + batches.block.len();
-        batches.summary.lists = lists as u64;
-        self.set_lists(batches.allow, batches.block);
-        self.merge_epochs(&batches.epochs);
-        batches.facts.enable_pseudonym_lookup(&self.digester);
-        let left_out = self.replace_facts_and_modes(batches.facts, batches.modes);
-        batches.summary.facts_left_out += left_out;
-        batches.summary
-    }
-
-    /// Merges the epochs with those that this node set in the meantime; an epoch never goes back.
-    fn merge_epochs(&self, epochs: &PolicyEpochs) {
-        let changed = self.update_rules(|rules| Ok::<_, Refusal>(rules.with_epochs(epochs)));
-        debug_assert!(changed.is_ok(), "this change is never refused");
-    }
-
-    /// Replaces facts and modes. Returns how many facts the catalog does not allow.
-    fn replace_facts_and_modes(&self, stated: Facts, modes: Vec<(String, Mode)>) -> u64 {
-        let mut left_out = 0;
+    /// Applies what is not in the store: lists, epochs, facts and modes. `complete` adds what the
+    /// read may lack; no decision sees the rules without it. Returns the totals.
+    pub(crate) fn conclude_resume(
+        &self,
+        batches: ResumeBatches,
+        complete: impl FnOnce(&mut RuleSet),
+    ) -> ResumeSummary {
+        let mut summary = batches.summary;
         let changed = self.update_rules(|rules| {
-            let bare = RuleSet { stated, overrides: Vec::new(), ..rules.clone() };
-            let (mut next, ignored) = bare.with_catalog_counting(Arc::clone(&rules.catalog));
-            left_out = ignored;
-            for (policy, mode) in modes {
-                next = next.with_mode(&policy, Some(mode));
-            }
+            let (mut next, facts_left_out) = batches.into_rules(rules, &self.digester);
+            summary.lists = (next.entries.0.len() + next.entries.1.len()) as u64;
+            summary.facts_left_out += facts_left_out;
+            complete(&mut next);
             Ok::<_, Refusal>(next)
         });
         debug_assert!(changed.is_ok(), "this change is never refused");
-        left_out
+        summary
+    }
+}
+
+#[cfg(feature = "shared")]
+impl<S> Engine<S> {
+    /// Concludes a read of shared records. Changes of this node that were not in them when the read
+    /// began stay in force.
+    pub(crate) fn conclude_read(
+        &self,
+        batches: ResumeBatches,
+        read: &RecordsRead<'_>,
+    ) -> ResumeSummary {
+        self.conclude_resume(batches, |rules| {
+            if read.apply_newer_changes(rules) {
+                rules.rebuild(RulePart::Lists, &self.digester);
+                rules.rebuild(RulePart::Facts, &self.digester);
+                rules.rebuild(RulePart::Modes, &self.digester);
+            }
+        })
     }
 }
 
@@ -199,7 +201,7 @@ pub(crate) struct ResumeBatches {
     allow: Vec<AccessListEntry>,
     /// The run-time blocklist.
     block: Vec<AccessListEntry>,
-    facts: Facts,
+    facts: FactSets,
     modes: Vec<(String, Mode)>,
     epochs: PolicyEpochs,
     summary: ResumeSummary,
@@ -219,7 +221,7 @@ impl ResumeBatches {
             tiers: tiers.map(|tier| tier.id).collect(),
             allow: Vec::new(),
             block: Vec::new(),
-            facts: Facts::default(),
+            facts: FactSets::default(),
             modes: Vec::new(),
             epochs: PolicyEpochs::default(),
             summary: ResumeSummary::default(),
@@ -235,7 +237,7 @@ impl ResumeBatches {
             RestoredItem::Debt(debt) => return self.add_debt(&debt),
             RestoredItem::List(ListName::Allow, entry) => self.allow.push(entry),
             RestoredItem::List(ListName::Block, entry) => self.block.push(entry),
-            RestoredItem::Fact(about, name, fact) => self.add_fact(&about, &name, &fact),
+            RestoredItem::Fact(fact) => self.add_fact(&fact),
             RestoredItem::Mode(policy, mode) => {
                 self.modes.push((policy, mode));
                 self.summary.modes += 1;
@@ -251,6 +253,18 @@ impl ResumeBatches {
     /// The remaining, partly filled batches, in order.
     pub fn finish(&mut self) -> Vec<Batch> {
         self.take_released().into_iter().chain(self.take_blocks()).collect()
+    }
+
+    /// These rules with the lists, facts and modes of the records, and the later of each policy's
+    /// epochs. Also returns how many facts the catalog does not allow.
+    fn into_rules(mut self, rules: &RuleSet, digester: &Digester) -> (RuleSet, u64) {
+        self.facts.enable_pseudonym_lookup(digester);
+        let mut next = RuleSet { stated: self.facts, overrides: Vec::new(), ..rules.clone() };
+        for (policy, mode) in self.modes {
+            next.set_override(&policy, Some(mode));
+        }
+        let next = next.with_epochs(&self.epochs).with_lists(self.allow, self.block, digester);
+        next.with_catalog_counting(Arc::clone(&rules.catalog))
     }
 
     /// Counts the blocks for which the store had no room.
@@ -299,13 +313,16 @@ impl ResumeBatches {
     }
 
     fn take_released(&mut self) -> Vec<Batch> {
-        let freed = Batch::Unblock(std::mem::take(&mut self.freed));
-        let forgotten = Batch::Reset(std::mem::take(&mut self.forgotten));
-        let has_keys = |batch: &Batch| match batch {
-            Batch::Unblock(keys) | Batch::Reset(keys) => !keys.is_empty(),
-            _ => false,
-        };
-        [freed, forgotten].into_iter().filter(has_keys).collect()
+        let freed = std::mem::take(&mut self.freed);
+        let forgotten = std::mem::take(&mut self.forgotten);
+        let mut batches = Vec::new();
+        if !freed.is_empty() {
+            batches.push(Batch::Unblock(freed.into_iter().map(UnblockRow::from).collect()));
+        }
+        if !forgotten.is_empty() {
+            batches.push(Batch::Reset(forgotten));
+        }
+        batches
     }
 
     fn take_blocks(&mut self) -> Option<Batch> {
@@ -314,8 +331,10 @@ impl ResumeBatches {
     }
 
     /// A recorded value is normalised already, or a pseudonym: it must not be normalised again.
-    fn add_fact(&mut self, about: &AttributeValue, name: &str, fact: &str) {
-        match self.facts.insert_fact((&about.attribute, &about.value), name, fact) {
+    fn add_fact(&mut self, restored: &RestoredFact) {
+        let RestoredFact { namespace, about, name, fact } = restored;
+        let facts = self.facts.of_mut(namespace.as_deref());
+        match facts.insert_fact((&about.attribute, &about.value), name, fact) {
             Ok(()) => self.summary.facts += 1,
             Err(_) => self.summary.facts_left_out += 1,
         }
@@ -329,6 +348,8 @@ impl ResumeBatches {
             let row = ReconcileRow {
                 key: debt.key,
                 terms: debt.terms,
+                // The records do not know the tiers; the next charge does.
+                shared: None,
                 available: debt.balance,
                 observed_at: debt.at,
             };

@@ -86,6 +86,21 @@ struct PlannedSettle {
 
 impl<S: Store> Engine<S> {
     /// Applies the outcome of an admitted check, once. A second settle returns the first result.
+    ///
+    /// ```
+    /// # #[cfg(feature = "settle")] {
+    /// use catraca::{Catalog, Check, Engine, Outcome, Settle};
+    ///
+    /// let limit = "[policy.api]\n by = ['ip']\n window = '9 per 1m'";
+    /// let catalog = Catalog::parse(&format!("{limit}\n cost = {{ '404' = 5, default = 0 }}"))?;
+    /// let engine = Engine::new(catalog);
+    /// let decision = engine.check(&Check::new("api", [("ip", "198.51.100.7")]))?;
+    /// let ticket = decision.ticket.expect("the cost depends on the outcome");
+    /// let settled = engine.settle(&Settle::ticket(&ticket, &Outcome::status(404)))?;
+    /// assert_eq!(settled.rows[0].charged, 5);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
         let rules = self.rules.load();
         self.run(&mut self.settle_exchange(&rules, call)?)
@@ -140,7 +155,8 @@ impl<S> Engine<S> {
     ) -> Result<Box<PlannedSettle>, Error> {
         let scope = self.scope(rules, namespace);
         let in_ban_storm = |id| self.is_in_ban_storm(rules, id);
-        let plan = plan_settle(&rules.selector(), &scope, &ticket, outcome, in_ban_storm)?;
+        let selector = rules.selector(namespace);
+        let plan = plan_settle(&selector, &scope, &ticket, outcome, in_ban_storm)?;
         let SettlePlan { batch, rows, failed_conditions, body_truncated, body_invalid } = plan;
         Ok(Box::new(PlannedSettle {
             ticket,
@@ -311,7 +327,7 @@ fn is_row_of(
     subject: &Subject<'_>,
 ) -> Result<bool, Refusal> {
     match rules.catalog.find(&row.policy) {
-        Some((id, _)) => owns(&rules.selector(), scope, id, row, subject),
+        Some((id, _)) => owns(&rules.selector(scope.namespace), scope, id, row, subject),
         // The settle skips a policy that is no longer in the catalog.
         None => Ok(true),
     }

@@ -7,11 +7,11 @@ use catraca_core::decision::Reason;
 use catraca_core::policy::Mode;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::settlement::SettleState;
 
-/// Defines the enumeration of a body, and how it is made from the value of core.
+/// Defines the enumeration of a body, and its conversion from and to the value of core.
 macro_rules! words {
     (
         $(#[$doc:meta])* $name:ident = $schema:literal from $source:ident {
@@ -19,7 +19,7 @@ macro_rules! words {
         }
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
         #[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = $schema))]
         #[serde(rename_all = "snake_case")]
         pub enum $name { $( #[$variant_doc] $to ),* }
@@ -28,6 +28,13 @@ macro_rules! words {
             #[inline]
             fn from(value: $source) -> Self {
                 match value { $( $source::$from => Self::$to ),* }
+            }
+        }
+
+        impl From<$name> for $source {
+            #[inline]
+            fn from(word: $name) -> Self {
+                match word { $( $name::$to => Self::$from ),* }
             }
         }
     };

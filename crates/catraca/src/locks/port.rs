@@ -18,8 +18,8 @@ use crate::store::When;
 /// The reply of a store.
 pub type LockStoreFuture<'a> =
     Pin<Box<dyn Future<Output = Result<LockReply, LockError>> + Send + 'a>>;
-/// Completes when a store is closed.
-pub type LockStoreClosing<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+/// Completes when a store is closed; fails if what the next start needs could not be written.
+pub type LockStoreClosing<'a> = Pin<Box<dyn Future<Output = Result<(), LockError>> + Send + 'a>>;
 /// Receives the names that become free. It returns at once.
 pub type FreedCallback = Box<dyn Fn(FreedNotice) + Send + Sync>;
 
@@ -65,7 +65,7 @@ pub trait LockStore: Send + Sync + 'static {
 
     /// Stops granting, and writes what the next start needs.
     fn close(&self) -> LockStoreClosing<'_> {
-        Box::pin(std::future::ready(()))
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 

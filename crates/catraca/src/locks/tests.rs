@@ -1,12 +1,14 @@
 //! Waiting callers: in order, until their deadline. Time is virtual.
 
 mod crash_recovery;
+mod failed_undos;
 mod failed_writes;
+mod guards;
 mod stopped;
 mod turns;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use catraca_core::digest::Secret;
 use catraca_core::lock::reply::{AcquireReply, Lease, ReleaseReply, RenewReply};
@@ -23,9 +25,8 @@ use crate::clock::{Clock, ManualClock};
 struct VirtualClock(Instant);
 
 impl Clock for VirtualClock {
-    fn now(&self) -> Time {
-        let passed = i64::try_from(self.0.elapsed().as_micros()).unwrap();
-        Time::from_micros(1_700_000_000_000_000 + passed)
+    fn system_time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000) + self.0.elapsed()
     }
 }
 

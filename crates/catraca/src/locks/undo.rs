@@ -6,6 +6,7 @@
 //! because the caller may repeat the request.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use catraca_core::lock::requests::LeaseRequest;
@@ -30,6 +31,8 @@ const AT_ONCE: usize = 1_024;
 pub(super) struct Undoer {
     store: Arc<dyn LockStore>,
     permits: Arc<Semaphore>,
+    /// Leases that could not be reverted.
+    failures: Arc<AtomicU64>,
 }
 
 /// An attempt without an answer. Dropped before [`UndoGuard::disarm`], it reverts the possible
@@ -43,7 +46,14 @@ pub(super) struct UndoGuard<'a> {
 
 impl Undoer {
     pub fn new(store: Arc<dyn LockStore>) -> Self {
-        Self { store, permits: Arc::new(Semaphore::new(AT_ONCE)) }
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        Self { store, permits, failures: Arc::default() }
+    }
+
+    /// Leases that may have been granted without an answer to their caller, and could not be
+    /// reverted: they hold their names until they expire.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
     }
 
     /// Watches an attempt; see [`UndoGuard`].
@@ -53,11 +63,20 @@ impl Undoer {
     }
 
     async fn undo(self, namespace: Box<str>, key: LeaseKey) {
-        let Ok(_permit) = self.permits.try_acquire() else { return };
+        let Ok(_permit) = self.permits.try_acquire() else {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let mut is_reverted = false;
         for pause in PAUSES {
             sleep(pause).await;
-            // Undo is idempotent, and harmless if nothing was granted.
-            let _ = self.store.ask(&namespace, &LockOp::Undo(key), When::Store).await;
+            // Undo is idempotent, and harmless if nothing was granted. Only the last answer counts:
+            // the attempt may have reached the store after an earlier one.
+            let undone = self.store.ask(&namespace, &LockOp::Undo(key), When::Store).await;
+            is_reverted = undone.is_ok();
+        }
+        if !is_reverted {
+            self.failures.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Counters: the cells that a check charges, under their own key or in an overflow cell.
+//! Counters: the cells that a check charges, under their own key. Without room, the key of an
+//! overflow cell is returned.
 //!
 //! A charge must not be lost: a counter for which a slot was reserved is always inserted, even
 //! beyond the budget.
@@ -8,55 +9,31 @@ use catraca_core::digest::Key;
 use catraca_core::for_each_algorithm;
 use catraca_core::time::Time;
 
-use super::overflow::{is_overflow_key, overflow_key};
+use super::overflow::overflow_key;
 use super::partitioned_shard::CellAdmission;
 use super::shard::{Shard, StoredCell};
-use super::stats::TableUsage;
 use super::table::Table;
 
-/// The cell of an algorithm, which has overflow cells.
-pub(super) trait CounterCell: StoredCell<Table = Table<Self>> {
-    /// The table of overflow cells.
-    fn overflow(shard: &mut Shard) -> &mut Table<Self>;
-}
+/// The cell of an algorithm, for which a slot is reserved.
+pub(super) trait CounterCell: StoredCell<Table = Table<Self>> {}
 
-macro_rules! overflow_tables {
+macro_rules! counter_cells {
     (() $($(#[$doc:meta])* $name:ident($terms:ty, $cell:ty) $field:ident;)*) => {
-        /// The overflow cells of a shard: at most one per family and algorithm.
-        #[derive(Debug, Default)]
-        pub(super) struct OverflowTables {
-            $(pub $field: Table<$cell>,)*
-        }
-
-        impl OverflowTables {
-            pub fn sweep(&mut self, visits: usize, now: Time) {
-                $(self.$field.sweep(visits, now);)*
-            }
-
-            pub fn add_usage(&self, usage: &mut TableUsage) {
-                $(usage.add(self.$field.len(), self.$field.bytes());)*
-            }
-        }
-
-        $(impl CounterCell for $cell {
-            fn overflow(shard: &mut Shard) -> &mut Table<Self> {
-                &mut shard.cold.overflow.$field
-            }
-        })*
+        $(impl CounterCell for $cell {})*
     };
 }
 
-for_each_algorithm!(overflow_tables);
+for_each_algorithm!(counter_cells);
 
 impl<C: CounterCell> CellTable<C> for Shard {
     #[inline]
     fn get(&mut self, key: Key, now: Time) -> Option<&mut C> {
-        self.table_of(key).get(key, now)
+        C::table_mut(self).get(key, now)
     }
 
     #[inline]
     fn edit<R>(&mut self, key: Key, now: Time, change: impl FnOnce(&mut C) -> R) -> Option<R> {
-        self.table_of(key).edit(key, now, change)
+        C::table_mut(self).edit(key, now, change)
     }
 
     #[inline]
@@ -69,15 +46,15 @@ impl<C: CounterCell> CellTable<C> for Shard {
     }
 
     fn remove(&mut self, key: Key, now: Time) -> bool {
-        let removed: Option<C> = self.table_of(key).remove(key);
+        let removed: Option<C> = C::table_mut(self).remove(key);
         removed.is_some_and(|cell| now < cell.expires_at())
     }
 
-    fn counter_slot(&mut self, key: Key, family: u64, now: Time) -> CounterSlot {
+    fn counter_slot(&mut self, _: Key, family: u64, now: Time) -> CounterSlot {
         if self.reserve_slot::<C>(now) {
             return CounterSlot::Own;
         }
-        CellAdmission::<C>::overflow_slot(self, key, family, now)
+        CellAdmission::<C>::overflow_slot(self, family, now)
     }
 }
 
@@ -85,7 +62,7 @@ impl<C: CounterCell> CellAdmission<C> for Shard {
     #[inline]
     fn try_put(&mut self, key: Key, cell: C, now: Time) -> Result<(), C> {
         // Also overwrites an expired cell of this key, which has a slot already.
-        match self.table_of(key).replace(key, cell) {
+        match C::table_mut(self).replace(key, cell) {
             Ok(()) => Ok(()),
             Err(cell) => self.add(key, cell, now),
         }
@@ -95,39 +72,21 @@ impl<C: CounterCell> CellAdmission<C> for Shard {
         self.reserve_slot::<C>(now)
     }
 
-    fn overflow_slot(&mut self, key: Key, family: u64, now: Time) -> CounterSlot {
-        // Never cleared: overflow cells may outlive the shortage of memory.
-        self.overflowing = true;
+    fn overflow_slot(&mut self, family: u64, now: Time) -> CounterSlot {
         self.cold.pressure.overflowed.add(now);
-        let partition = self.cold.partition;
-        CounterSlot::Overflow(overflow_key(key, family, self.cold.bits, partition))
+        CounterSlot::Overflow(overflow_key(family, self.cold.partition))
     }
 }
 
 impl Shard {
-    /// The table that contains a key. The flag is tested first, because most shards never overflow.
-    #[inline]
-    fn table_of<C: CounterCell>(&mut self, key: Key) -> &mut Table<C> {
-        if self.overflowing && is_overflow_key(key) {
-            C::overflow(self)
-        } else {
-            C::table_mut(self)
-        }
-    }
-
     /// Inserts a counter for a new key. One without a reservation, such as a strike, needs free
     /// bytes.
     fn add<C: CounterCell>(&mut self, key: Key, cell: C, now: Time) -> Result<(), C> {
-        let is_overflow = self.overflowing && is_overflow_key(key);
-        // An overflow cell is always inserted: there is at most one per family and kind. A reserved
-        // slot was accounted when it was reserved.
-        if !is_overflow
-            && !self.take_reservation()
-            && !self.reserve::<C>(1, self.cold.limits.counters, now)
-        {
+        // A reserved slot was accounted when it was reserved.
+        if !self.take_reservation() && !self.reserve::<C>(1, self.cold.limits.counters, now) {
             return Err(cell);
         }
-        let table = self.table_of(key);
+        let table = C::table_mut(self);
         table.sweep_if_due(now, |_| ());
         table.insert(key, cell);
         Ok(())

@@ -17,8 +17,8 @@ pub(super) struct LockedShards<'a> {
 }
 
 impl LockedShards<'_> {
-    /// The shard of a key. A batch names every key that it touches, and derived keys stay in the
-    /// same shard. A key of another shard is a bug in the rules; to panic is better than to write
+    /// The shard of a key. A batch names every key that it touches; overflow cells are not in
+    /// shards. A key of another shard is a bug in the rules; to panic is better than to write
     /// state where it is not found.
     fn shard(&mut self, key: Key) -> &mut PartitionedShard {
         let shard_index = key.shard(self.bits);

@@ -1,10 +1,17 @@
-//! Keys of overflow cells, which new keys of a policy share when memory is full.
+//! Overflow cells, which new keys of a policy share when memory is full, and their keys.
 //!
-//! There is one overflow cell per family, kind, shard and part of the shard. Its key is recognized
-//! by its own bits, so no set of overflow keys is needed. Callers cannot produce one: their keys
-//! are keyed digests.
+//! The store has one overflow cell per family, kind and namespace, so that new keys together pass
+//! at most as often as one of them could. They are behind a lock of their own, which is taken after
+//! those of the shards, and only by batches that need an overflow cell. Callers cannot produce an
+//! overflow key: their keys are keyed digests.
 
+use catraca_core::cell::{Block, Cell, RatioWatch, Reference, SettledMarker};
 use catraca_core::digest::Key;
+use catraca_core::for_each_algorithm;
+use catraca_core::time::Time;
+
+use super::stats::TableUsage;
+use super::table::Table;
 
 /// The most leading bits of a key that may choose its shard.
 pub(super) const SHARD_BITS_MAX: u32 = 16;
@@ -12,26 +19,78 @@ pub(super) const SHARD_BITS_MAX: u32 = 16;
 /// bits and the group.
 const DERIVED: u64 = u32::MAX as u64;
 
-/// The overflow key of a family, in the shard of `key` and in one part of it.
-pub(super) fn overflow_key(key: Key, family: u64, bits: u32, partition: u16) -> Key {
-    // The first `bits` bits. The shift cannot fail: `bits` is at most 16.
-    let shard_mask = !u64::MAX.checked_shr(bits).unwrap_or(0);
-    // The shard bits are those of `key`; the second word identifies the family; the other bits of
-    // the first word are derived from the second, which marks the key as an overflow key.
+/// A kind of cell, and its overflow cells if it is the cell of an algorithm.
+pub(super) trait OverflowCell: Cell + Sized {
+    /// Whether there are overflow cells of this kind.
+    const HAS_OVERFLOW: bool = false;
+
+    /// The table of overflow cells.
+    fn overflow_table(_: &mut OverflowTables) -> Option<&mut Table<Self>> {
+        None
+    }
+}
+
+impl OverflowCell for Block {}
+impl OverflowCell for RatioWatch {}
+impl OverflowCell for Reference {}
+impl OverflowCell for SettledMarker {}
+
+macro_rules! overflow_tables {
+    (() $($(#[$doc:meta])* $name:ident($terms:ty, $cell:ty) $field:ident;)*) => {
+        /// The overflow cells of a store: at most one per family, algorithm and namespace.
+        #[derive(Debug, Default)]
+        pub(super) struct OverflowTables {
+            $(pub $field: Table<$cell>,)*
+        }
+
+        impl OverflowTables {
+            pub fn sweep(&mut self, visits: usize, now: Time) {
+                $(self.$field.sweep(visits, now);)*
+            }
+
+            pub fn add_usage(&self, usage: &mut TableUsage) {
+                $(usage.add(self.$field.len(), self.$field.bytes());)*
+            }
+        }
+
+        $(impl OverflowCell for $cell {
+            const HAS_OVERFLOW: bool = true;
+
+            fn overflow_table(tables: &mut OverflowTables) -> Option<&mut Table<Self>> {
+                Some(&mut tables.$field)
+            }
+        })*
+    };
+}
+
+for_each_algorithm!(overflow_tables);
+
+impl OverflowTables {
+    /// Writes an overflow cell, always: there are few of them. Returns false for a kind that has
+    /// none.
+    pub fn put<C: OverflowCell>(&mut self, key: Key, cell: C, now: Time) -> bool {
+        let Some(table) = C::overflow_table(self) else { return false };
+        if let Err(cell) = table.replace(key, cell) {
+            table.sweep_if_due(now, |_| ());
+            table.insert(key, cell);
+        }
+        true
+    }
+}
+
+/// The overflow key of a family, in one part of the store.
+pub(super) fn overflow_key(family: u64, partition: u16) -> Key {
+    // The second word identifies the family; bits of the first word are derived from the second,
+    // which marks the key as an overflow key.
     let second = mix(family ^ FAMILY);
-    let first = key.words()[0] & shard_mask | mix(second) & DERIVED;
+    let first = mix(second) & DERIVED;
     let whole = u128::from(first) << 64 | u128::from(second);
     // The number of the part is where other keys have their group.
     Key::from_bytes(whole.to_be_bytes()).in_group(partition)
 }
 
-/// The part of the shard that has the overflow cell; `None` for any other key.
-pub(super) fn partition_of_overflow_key(key: Key) -> Option<u16> {
-    is_overflow_key(key).then(|| key.group())
-}
-
 /// Whether a key is an overflow key. An ordinary key is mistaken for one with a chance of 2^-32;
-/// its counter is then in an overflow table, which does no harm.
+/// while memory is full, its counter is then an overflow cell, which does no harm.
 #[inline]
 pub(super) fn is_overflow_key(key: Key) -> bool {
     let [first, second] = key.words();
@@ -58,22 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_key_stays_in_the_shard_and_is_one_per_family() {
-        for bits in [0, 1, 9, SHARD_BITS_MAX] {
-            let one = overflow_key(key(0x1234_5678_9abc_def0, 1), 7, bits, 3);
-            let two = overflow_key(key(0x1234_ffff_ffff_ffff, 2), 7, bits, 3);
-            assert_eq!(one.shard(bits), key(0x1234_5678_9abc_def0, 1).shard(bits));
-            assert_eq!(one, two, "the same shard of {bits} bits");
-            assert_eq!(partition_of_overflow_key(one), Some(3));
-            assert_ne!(one, overflow_key(key(0x1234_5678_9abc_def0, 1), 8, bits, 3));
-            assert_ne!(one, overflow_key(key(0x1234_5678_9abc_def0, 1), 7, bits, 4));
-        }
-    }
-
-    #[test]
-    fn other_shards_have_their_own_and_other_keys_are_not_shared() {
-        let [here, there] = [key(0, 1), key(u64::MAX, 1)];
-        assert_ne!(overflow_key(here, 7, 9, 0), overflow_key(there, 7, 9, 0));
+    fn there_is_one_key_per_family_and_part_and_no_other_key_is_one() {
+        let one = overflow_key(7, 3);
+        assert!(is_overflow_key(one) && one.group() == 3);
+        assert_eq!(one, overflow_key(7, 3));
+        assert_ne!(one, overflow_key(8, 3));
+        assert_ne!(one, overflow_key(7, 4));
         assert!((0..10_000).all(|n| !is_overflow_key(key(mix(n), mix(n + 77)))));
     }
 }

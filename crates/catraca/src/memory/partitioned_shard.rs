@@ -11,7 +11,6 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
 use super::options::{MemoryOptions, PoolShare};
-use super::overflow::{is_overflow_key, partition_of_overflow_key};
 use super::pressure::PressureCounters;
 use super::shard::Shard;
 
@@ -38,7 +37,7 @@ pub(super) trait CellAdmission<C: Cell>: CellTable<C> {
     }
 
     /// The overflow cell of a counter without room.
-    fn overflow_slot(&mut self, _key: Key, _family: u64, _now: Time) -> CounterSlot {
+    fn overflow_slot(&mut self, _family: u64, _now: Time) -> CounterSlot {
         CounterSlot::Own
     }
 }
@@ -53,7 +52,7 @@ impl PartitionedShard {
         let bits = options.bits(parts);
         let shard = |share, index| {
             let limits = options.limits(share, bits);
-            Shard::new(limits, bits, index, Arc::clone(pressure))
+            Shard::new(limits, index, Arc::clone(pressure))
         };
         let reserved = (0..parts).map(|index| shard(PoolShare::Reserved { parts }, index as u16));
         let common = if parts == 0 { PoolShare::Whole } else { PoolShare::Common };
@@ -93,11 +92,6 @@ impl PartitionedShard {
         true
     }
 
-    /// Makes overflow cells findable that a snapshot contains.
-    pub fn expect_overflow_cells(&mut self, key: Key) {
-        self.own(key).overflowing |= is_overflow_key(key);
-    }
-
     /// The part of the key's namespace; the whole shard if it is not divided.
     fn own(&mut self, key: Key) -> &mut Shard {
         match self.own_index(key) {
@@ -107,10 +101,8 @@ impl PartitionedShard {
     }
 
     fn own_index(&self, key: Key) -> Option<usize> {
-        let last = self.reserved.len().checked_sub(1)?;
-        if let Some(partition) = partition_of_overflow_key(key) {
-            // A snapshot of a store with more namespaces may contain a larger number.
-            return Some(usize::from(partition).min(last));
+        if self.reserved.is_empty() {
+            return None;
         }
         Some(self.groups.binary_search(&key.group()).map_or(0, |index| index + 1))
     }
@@ -152,7 +144,7 @@ where
         let Some(index) = self.own_index(key) else { return self.common.put(key, cell, now) };
         let common = &mut self.common;
         let own = &mut self.reserved[index];
-        if is_overflow_key(key) || has::<C>(own, key, now) {
+        if has::<C>(own, key, now) {
             return own.put(key, cell, now);
         }
         if has::<C>(common, key, now) {
@@ -186,6 +178,6 @@ where
         if has_room {
             return CounterSlot::Own;
         }
-        CellAdmission::<C>::overflow_slot(own, key, family, now)
+        CellAdmission::<C>::overflow_slot(own, family, now)
     }
 }

@@ -12,7 +12,7 @@ use catraca_core::cell::{
 use catraca_core::for_each_kind;
 use catraca_core::time::Time;
 
-use super::counter::{CounterCell, OverflowTables};
+use super::counter::CounterCell;
 use super::options::ShardLimits;
 use super::pressure::PressureCounters;
 use super::references::References;
@@ -29,8 +29,6 @@ pub(super) struct Shard {
     pub blocks: Table<Block>,
     /// New counters for which this batch has reserved a slot.
     pub reserved: u32,
-    /// Whether there may be overflow cells.
-    pub overflowing: bool,
     pub logs: Table<SlidingWindow>,
     pub fixed: Table<FixedWindow>,
     pub cold: Box<ColdTables>,
@@ -43,9 +41,7 @@ pub(super) struct ColdTables {
     pub watches: Table<RatioWatch>,
     pub marks: Table<SettledMarker>,
     pub references: References,
-    pub overflow: OverflowTables,
     pub limits: ShardLimits,
-    pub bits: u32,
     /// The number of this part of a divided shard.
     pub partition: u16,
     pub pressure: Arc<PressureCounters>,
@@ -111,20 +107,13 @@ macro_rules! sweep {
 }
 
 impl Shard {
-    pub fn new(
-        limits: ShardLimits,
-        bits: u32,
-        partition: u16,
-        pressure: Arc<PressureCounters>,
-    ) -> Self {
+    pub fn new(limits: ShardLimits, partition: u16, pressure: Arc<PressureCounters>) -> Self {
         let cold = ColdTables {
             leases: Table::default(),
             watches: Table::default(),
             marks: Table::default(),
             references: References::default(),
-            overflow: OverflowTables::default(),
             limits,
-            bits,
             partition,
             pressure,
         };
@@ -135,7 +124,6 @@ impl Shard {
             fixed: Table::default(),
             cold: Box::new(cold),
             reserved: 0,
-            overflowing: false,
         }
     }
 
@@ -145,8 +133,7 @@ impl Shard {
         self.reserved = 0;
     }
 
-    /// Bytes that count against the budget. Overflow cells do not: they are inserted even if the
-    /// budget is used up.
+    /// Bytes that count against the budget. Overflow cells, which the store has apart, do not.
     pub fn counter_bytes(&self) -> usize {
         for_each_kind!(counter_bytes self)
     }
@@ -154,7 +141,6 @@ impl Shard {
     /// Removes expired cells of every kind, visiting `visits` slots of each table.
     pub fn reclaim_all(&mut self, visits: usize, now: Time) {
         for_each_kind!(sweep self, visits, now, |_| true);
-        self.cold.overflow.sweep(visits, now);
     }
 
     /// Removes expired counters of every kind: they share one budget, so bytes freed in any table

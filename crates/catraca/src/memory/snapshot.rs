@@ -13,9 +13,11 @@ mod cell_record;
 mod read;
 mod write;
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use catraca_core::time::Time;
 
@@ -35,6 +37,7 @@ const END: u8 = 0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotSummary {
     /// When the snapshot was begun.
+    #[doc(hidden)]
     pub created_at: Time,
     /// The number of cells.
     pub cells: u64,
@@ -50,6 +53,7 @@ pub enum RestoreOutcome {
     /// A complete, undamaged file.
     Read {
         /// When the snapshot was begun.
+        #[doc(hidden)]
         created_at: Time,
         /// What the records database had acknowledged at that time; zero if the snapshot does not
         /// say.
@@ -63,12 +67,28 @@ pub enum RestoreOutcome {
     },
 }
 
+impl SnapshotSummary {
+    /// When the snapshot was begun.
+    pub fn created_at(&self) -> SystemTime {
+        self.created_at.into()
+    }
+}
+
+impl RestoreOutcome {
+    /// When the snapshot was begun; absent if there was no file.
+    pub fn created_at(&self) -> Option<SystemTime> {
+        match self {
+            Self::Missing => None,
+            Self::Read { created_at, .. } => Some((*created_at).into()),
+        }
+    }
+}
+
 /// Why a snapshot could not be written or read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The file could not be written. An older file is unchanged.
-    #[error("cannot write the snapshot {}: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -76,7 +96,6 @@ pub enum SnapshotError {
         source: io::Error,
     },
     /// The file could not be read.
-    #[error("cannot read the snapshot {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -84,10 +103,6 @@ pub enum SnapshotError {
         source: io::Error,
     },
     /// The file is damaged, or is not a snapshot.
-    #[error(
-        "the snapshot {} is damaged: {reason}; restore an older copy, or rename it to start empty",
-        path.display()
-    )]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -95,21 +110,11 @@ pub enum SnapshotError {
         reason: String,
     },
     /// The builder has no secret, so the keys of the snapshot would not match.
-    #[error(
-        "the snapshot {} can only be read with the secret that it was made with: set that secret \
-         on the builder first",
-        path.display()
-    )]
     NoSecret {
         /// The file.
         path: PathBuf,
     },
     /// A newer version of the program wrote the file.
-    #[error(
-        "the snapshot {} has format {found}, and this program reads formats up to {known}: \
-         start the newer version, or rename the file to start empty",
-        path.display()
-    )]
     Newer {
         /// The file.
         path: PathBuf,
@@ -118,6 +123,46 @@ pub enum SnapshotError {
         /// The newest format that this program reads.
         known: u32,
     },
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write { path, source } => {
+                write!(f, "cannot write the snapshot {}: {source}", path.display())
+            }
+            Self::Read { path, source } => {
+                write!(f, "cannot read the snapshot {}: {source}", path.display())
+            }
+            Self::Corrupt { path, reason } => write!(
+                f,
+                "the snapshot {} is damaged: {reason}; restore an older copy, or rename it to \
+                 start empty",
+                path.display()
+            ),
+            Self::NoSecret { path } => write!(
+                f,
+                "the snapshot {} can only be read with the secret that it was made with: set \
+                 that secret on the builder first",
+                path.display()
+            ),
+            Self::Newer { path, found, known } => write!(
+                f,
+                "the snapshot {} has format {found}, and this program reads formats up to \
+                 {known}: start the newer version, or rename the file to start empty",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Write { source, .. } | Self::Read { source, .. } => Some(source),
+            Self::Corrupt { .. } | Self::NoSecret { .. } | Self::Newer { .. } => None,
+        }
+    }
 }
 
 impl Memory {

@@ -79,7 +79,6 @@ impl MemoryStats {
 
     fn add_part(&mut self, shard: &Shard) {
         for_each_kind!(add_tables self, shard);
-        shard.cold.overflow.add_usage(&mut self.overflow);
     }
 }
 

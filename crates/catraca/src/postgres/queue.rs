@@ -195,7 +195,7 @@ mod tests {
 
     fn queued_batch(until: Instant) -> (QueuedCall, oneshot::Receiver<Result<Reply, StoreError>>) {
         let (reply, answer) = oneshot::channel();
-        let batch = Batch::Unblock(vec![catraca_core::digest::Key::from_bytes([1; 16])]);
+        let batch = Batch::Unblock(vec![catraca_core::digest::Key::from_bytes([1; 16]).into()]);
         (
             QueuedCall::Batch(QueuedBatch {
                 batch,

@@ -44,6 +44,16 @@ impl Receipt {
         receipt
     }
 
+    /// The answer, if there is one already.
+    #[cfg(feature = "shared")]
+    pub(crate) fn try_ack(&mut self) -> Option<Ack> {
+        match self.0.try_recv() {
+            Ok(ack) => Some(ack),
+            Err(oneshot::error::TryRecvError::Empty) => None,
+            Err(oneshot::error::TryRecvError::Closed) => Some(closed_ack()),
+        }
+    }
+
     /// Blocks until the answer. Must not be called on a thread of an async runtime; await it there.
     pub fn wait(self) -> Ack {
         self.0.blocking_recv().unwrap_or_else(|_| closed_ack())

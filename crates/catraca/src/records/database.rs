@@ -76,6 +76,12 @@ pub(super) trait Database: Send {
         Ok(())
     }
 
+    /// Why what was committed would not be found at the next start, if so: the file of the database
+    /// was deleted, moved or replaced.
+    fn file_fault(&mut self) -> Option<String> {
+        None
+    }
+
     /// Removes deleted data from the write-ahead log of the records too.
     fn truncate_wal(&mut self) -> DatabaseResult<()> {
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! Values are given as they may be shown: private ones are pseudonyms already.
 
-use catraca_core::lists::ListTarget;
+use catraca_core::lists::{AccessListEntry, ListTarget};
 
 use crate::event::SubjectKey;
 
@@ -25,9 +25,28 @@ fn pairs(parts: &[(String, String)]) -> String {
     pairs.join(" ")
 }
 
+/// The column `namespace`; it is empty for all namespaces.
+pub(super) fn namespace_column(namespace: Option<&str>) -> &str {
+    namespace.unwrap_or_default()
+}
+
+/// The namespace of a column `namespace`.
+pub(super) fn namespace_of_column(column: String) -> Option<String> {
+    Some(column).filter(|column| !column.is_empty())
+}
+
+/// The audit target of a change of a list or of facts, such as `blocklist/shop customer=ana`. The
+/// text before the first space has no value, so that it can stay when values are hidden or erased.
+pub(super) fn namespaced_target(what: &str, namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        None => format!("{what} {name}"),
+        Some(namespace) => format!("{what}/{namespace} {name}"),
+    }
+}
+
 /// The columns `attribute` and `value` of a list entry; a range has an empty attribute.
-pub(super) fn entry_columns(what: &ListTarget) -> (String, String) {
-    match what {
+pub(super) fn entry_columns(entry: &AccessListEntry) -> (String, String) {
+    match &entry.target {
         ListTarget::Range(range) => (String::new(), range.to_string()),
         ListTarget::Value { attribute, value } => (attribute.clone(), value.clone()),
     }

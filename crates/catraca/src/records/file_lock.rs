@@ -25,7 +25,7 @@ pub(super) struct FileLock {
 }
 
 /// The device and the inode of a file.
-type Inode = (u64, u64);
+pub(super) type Inode = (u64, u64);
 
 /// The files that this process has locked. They must not be opened a second time, because closing
 /// that handle would drop SQLite's own locks.
@@ -62,6 +62,11 @@ impl FileLock {
         Self::lock(new, create_private_file(new).map_err(failed)?)
     }
 
+    /// The device and the inode of the locked file.
+    pub(super) fn inode(&self) -> Inode {
+        self.inode
+    }
+
     /// The locked file; one that was created can be written.
     pub(super) fn file(&self) -> &File {
         &self.file
@@ -95,7 +100,7 @@ pub(super) fn is_locked_here(file: &Metadata) -> bool {
     LOCKED_HERE.lock().contains(&inode(file))
 }
 
-fn inode(file: &Metadata) -> Inode {
+pub(super) fn inode(file: &Metadata) -> Inode {
     (file.dev(), file.ino())
 }
 

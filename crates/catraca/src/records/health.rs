@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Health of the records. All fields but `waiting` and `down` count since the start.
+/// Health of the records. All fields but `waiting`, `down` and `file_fault` count since the
+/// start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Records that were committed.
@@ -14,7 +15,11 @@ pub struct Health {
     pub waiting: u64,
     /// Why the database is unavailable, if it is. Decisions continue; this deserves an alert.
     pub down: Option<Arc<str>>,
-    /// Commits that failed. Their records stay queued and are written again.
+    /// Why what is written would not be found at the next start, if so: the file was deleted, moved
+    /// or replaced. Decisions continue; this deserves an alert.
+    pub file_fault: Option<Arc<str>>,
+    /// Commits that failed, whose records stay queued and are written again; and losses of the
+    /// file.
     pub failures: u64,
     /// Operator actions that were answered with `durable: false`.
     pub refused: u64,
@@ -44,18 +49,17 @@ pub(super) struct RecordsCounters {
 }
 
 impl RecordsCounters {
-    pub(super) fn health(&self, waiting: u64, down: Option<Arc<str>>) -> Health {
+    pub(super) fn health(&self) -> Health {
         Health {
             written: self.written.get(),
             commits: self.commits.get(),
-            waiting,
-            down,
             failures: self.failures.get(),
             refused: self.refused.get(),
             postponed: self.postponed.get(),
             lost: self.lost.get(),
             rejected: self.rejected.get(),
             maintenance_failures: self.maintenance_failures.get(),
+            ..Health::default()
         }
     }
 }

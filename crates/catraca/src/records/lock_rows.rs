@@ -6,6 +6,7 @@ use catraca_core::lock::requests::TimeRange;
 use catraca_core::lock::{LeaseKey, LockName};
 use catraca_core::time::{Span, Time};
 
+#[cfg(feature = "locks")]
 use super::Records;
 
 /// What the records hold of a namespace's locks.

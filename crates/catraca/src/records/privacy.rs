@@ -8,6 +8,7 @@ use catraca_core::digest::{Digester, is_pseudonym};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::validate_storable;
 use catraca_core::select::normalise;
+use catraca_core::time::Time;
 
 use super::record::AttributeValue;
 use super::row::{AuditRow, BlockRow, HistoryRow};
@@ -39,12 +40,36 @@ pub fn stored_values_of(
 pub struct SubjectExport {
     /// Its blocks, active or ended, each with its history.
     pub blocks: Vec<(BlockRow, Vec<HistoryRow>)>,
-    /// Its list entries: the list, the reason, and the end in microseconds.
-    pub lists: Vec<(String, Option<String>, Option<i64>)>,
-    /// Facts about it: name and value.
-    pub facts: Vec<(String, String)>,
+    /// Its list entries.
+    pub lists: Vec<ExportedEntry>,
+    /// Facts about it.
+    pub facts: Vec<ExportedFact>,
     /// Audited actions about it.
     pub audit: Vec<AuditRow>,
+}
+
+/// A list entry about a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedEntry {
+    /// The only namespace in which it applies; absent means all.
+    pub namespace: Option<String>,
+    /// The list.
+    pub list: String,
+    /// Why it was added.
+    pub reason: Option<String>,
+    /// When it expires; absent means never.
+    pub until: Option<Time>,
+}
+
+/// A fact about a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedFact {
+    /// The only namespace in which it applies; absent means all.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// The value of the fact.
+    pub fact: String,
 }
 
 /// Rows that an erasure deleted or retained.
@@ -56,7 +81,7 @@ pub struct ErasureCounts {
     pub facts: u64,
     /// Audited actions whose target was erased.
     pub audit: u64,
-    /// Active blocks; they are retained until they end.
+    /// Active blocks; they are retained until they end, with their own history.
     pub retained_blocks: u64,
     /// Active list entries; they are retained until they are removed.
     pub retained_lists: u64,

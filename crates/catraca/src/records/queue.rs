@@ -43,6 +43,8 @@ struct RecordQueueState {
     postponed: HashMap<Key, Record>,
     /// Why the database is unavailable, if it is.
     down: Option<Arc<str>>,
+    /// Why what is written would not be found at the next start, if so.
+    file_fault: Option<Arc<str>>,
     closing: bool,
     /// Whether the writer has ended: it takes no further work.
     ended: bool,
@@ -147,6 +149,15 @@ impl RecordQueue {
         self.state.lock().down = None;
     }
 
+    /// Counts a new fault as a failure.
+    pub(super) fn set_file_fault(&self, fault: Option<Arc<str>>) {
+        let mut state = self.state.lock();
+        if fault.is_some() && state.file_fault.is_none() {
+            self.counters.failures.add(1);
+        }
+        state.file_fault = fault;
+    }
+
     pub(super) fn close(&self) {
         self.state.lock().closing = true;
         self.wake.notify_all();
@@ -163,7 +174,8 @@ impl RecordQueue {
     /// Counters and present state.
     pub(super) fn health(&self) -> Health {
         let (waiting, down) = self.status();
-        self.counters.health(waiting, down)
+        let file_fault = self.state.lock().file_fault.clone();
+        Health { waiting, down, file_fault, ..self.counters.health() }
     }
 
     /// The number of queued records, and why the database is unavailable, if it is.

@@ -4,7 +4,7 @@
 
 use catraca_core::cell::block::Origin;
 use catraca_core::digest::{Digester, Key};
-use catraca_core::lists::{AccessListEntry, ListTarget};
+use catraca_core::lists::AccessListEntry;
 use catraca_core::lock::persistence::LockWrite;
 use catraca_core::policy::Mode;
 use catraca_core::time::Time;
@@ -42,10 +42,18 @@ pub enum RecordKind {
     /// the audit.
     List(ListName, AccessListEntry),
     /// A list entry was removed.
-    Unlist(ListName, ListTarget),
+    Unlist(ListName, AccessListEntry),
     /// Facts about an attribute's value were set.
-    SetFacts(AttributeValue, Vec<(String, String)>),
-    /// Facts that are stored about other forms of a value are stored about this one from now on.
+    SetFacts {
+        /// The only namespace in which they apply; absent means all.
+        namespace: Option<String>,
+        /// The value.
+        about: AttributeValue,
+        /// The facts: name and value.
+        facts: Vec<(String, String)>,
+    },
+    /// Facts that are stored about other forms of a value, in any namespace, are stored about this
+    /// one from now on.
     /// Not audited: it changes no fact.
     MergeFacts {
         /// The form that the catalog uses now.
@@ -56,8 +64,13 @@ pub enum RecordKind {
     /// Values of these attributes are private: those that are stored in clear in lists, facts and
     /// the audit are replaced by pseudonyms. Audited if there were any.
     HideValues(Vec<String>, Digester),
-    /// All facts about an attribute's value were removed.
-    ForgetFacts(AttributeValue),
+    /// All facts about an attribute's value were removed, in one namespace or in all.
+    ForgetFacts {
+        /// The namespace of the facts; absent for those of all namespaces.
+        namespace: Option<String>,
+        /// The value.
+        about: AttributeValue,
+    },
     /// A policy's mode was overridden, or set back to the catalog's.
     Mode(String, Option<Mode>),
     /// Another catalog was loaded.

@@ -12,6 +12,7 @@ use catraca_core::policy::Mode;
 use catraca_core::time::Time;
 
 use super::block_id::BlockId;
+use super::incomplete::Incomplete;
 use super::record::{AttributeValue, ListName, PolicyReset};
 use crate::event::SubjectKey;
 
@@ -37,13 +38,26 @@ pub enum RestoredItem {
     /// A list entry.
     List(ListName, AccessListEntry),
     /// A fact about an attribute's value.
-    Fact(AttributeValue, String, String),
+    Fact(RestoredFact),
     /// An overridden mode.
     Mode(String, Mode),
     /// A debt.
     Debt(RestoredDebt),
     /// A policy that was reset for all keys.
     ResetPolicy(PolicyReset),
+}
+
+/// A fact that an operator set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoredFact {
+    /// The only namespace in which it applies; absent means all.
+    pub namespace: Option<String>,
+    /// The attribute and its value.
+    pub about: AttributeValue,
+    /// Its name.
+    pub name: String,
+    /// The value of the fact.
+    pub fact: String,
 }
 
 /// A debt as it was last recorded.
@@ -132,6 +146,8 @@ pub struct AuditRow {
 pub struct ListRow {
     /// Its id; ids increase with time.
     pub id: i64,
+    /// The only namespace in which it applies; absent means all.
+    pub namespace: Option<String>,
     /// The range or value; a private value as its pseudonym.
     pub what: ListTarget,
     /// When it was added or last changed.
@@ -147,6 +163,8 @@ pub struct ListRow {
 /// A fact for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FactRow {
+    /// The only namespace in which it applies; absent means all.
+    pub namespace: Option<String>,
     /// The attribute and its value; a private value as its pseudonym.
     pub about: AttributeValue,
     /// Its name.
@@ -159,13 +177,15 @@ pub struct FactRow {
     pub by: Option<String>,
 }
 
-/// A position in the list of facts: attribute, value and name of the last fact of a page.
-pub type FactCursor = (String, String, String);
+/// A position in the list of facts: attribute, value, name and namespace of the last fact of a
+/// page. The namespace is empty for a fact of all namespaces.
+pub type FactCursor = (String, String, String, String);
 
 impl FactRow {
     pub(super) fn cursor(&self) -> FactCursor {
         let AttributeValue { attribute, value } = &self.about;
-        (attribute.clone(), value.clone(), self.name.clone())
+        let namespace = self.namespace.clone().unwrap_or_default();
+        (attribute.clone(), value.clone(), self.name.clone(), namespace)
     }
 }
 
@@ -267,6 +287,9 @@ pub struct Page<T, C = Cursor> {
     pub rows: Vec<T>,
     /// The position of the next page; absent on the last page.
     pub next: Option<C>,
+    /// Why the newest rows may be missing, if so. Only the application knows it: the queries of
+    /// [`super::Records`] do not wait for records that are queued.
+    pub incomplete: Option<Incomplete>,
 }
 
 /// A position in the list of blocks, newest first.

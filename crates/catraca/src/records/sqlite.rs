@@ -5,6 +5,7 @@ mod dialect;
 mod file;
 mod header;
 mod migrate;
+mod open_files;
 mod restore_locks;
 
 use std::path::Path;
@@ -19,6 +20,7 @@ use super::record::Record;
 use super::sql::value::{Column, SqlRow, Value, invalid_column};
 use super::sql::write::write_records;
 use dialect::Translations;
+use open_files::OpenFiles;
 
 pub use backup::{RestoredBackup, back_up, restore_backup, restore_backup_over};
 pub(super) use file::{beside, create_private_file};
@@ -35,12 +37,18 @@ pub(super) struct SqliteDatabase {
     /// Whether the disk was full at the start. A transaction that changes nothing would succeed on
     /// a full disk, so the first one must write.
     must_prove_room: bool,
+    /// Of the writer only.
+    files: Option<OpenFiles>,
 }
 
 /// Opens the connection of the writer and that of queries, and the lock of the file.
 pub(super) fn open(path: &Path) -> Result<(FileLock, [SqliteDatabase; 2]), OpenError> {
     let file::OpenFile { writes, reads, lock, is_disk_full } = file::open(path)?;
-    let writes = SqliteDatabase { must_prove_room: is_disk_full, ..SqliteDatabase::new(writes) };
+    let writes = SqliteDatabase {
+        must_prove_room: is_disk_full,
+        files: Some(OpenFiles::new(path, lock.inode())),
+        ..SqliteDatabase::new(writes)
+    };
     Ok((lock, [writes, SqliteDatabase::new(reads)]))
 }
 
@@ -51,6 +59,7 @@ impl SqliteDatabase {
             translations: Translations::default(),
             since_checkpoint: 0,
             must_prove_room: false,
+            files: None,
         }
     }
 
@@ -145,6 +154,10 @@ impl Database for SqliteDatabase {
             self.since_checkpoint = 0;
         }
         Ok(())
+    }
+
+    fn file_fault(&mut self) -> Option<String> {
+        self.files.as_mut()?.fault()
     }
 
     fn truncate_wal(&mut self) -> DatabaseResult<()> {

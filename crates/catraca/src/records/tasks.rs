@@ -2,7 +2,7 @@
 //!
 //! All calls here wait for the database, so decisions must not make them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use catraca_core::time::Time;
@@ -17,6 +17,10 @@ use super::privacy::ErasureCounts;
 use super::record::AttributeValue;
 use super::sql::value::values;
 use super::sql::{privacy_rows, retention};
+use super::sqlite::beside;
+
+/// How many copies of earlier rescues may exist.
+const RESCUED_MAX: u32 = 100;
 
 impl Records {
     /// Deletes the data about a subject, given by the values of [`super::stored_values_of`], also
@@ -112,6 +116,21 @@ impl Records {
     /// meanwhile.
     pub fn backup(&self, to: &Path) -> Result<(), RecordsError> {
         Ok(self.reads.lock().backup(to)?)
+    }
+
+    /// Writes a copy of records whose file was deleted, moved or replaced, beside its path. Returns
+    /// the copy's path; nothing if the file is where it was. Call it after [`Records::stop`], so
+    /// that the copy has everything.
+    pub fn rescue(&self) -> Result<Option<PathBuf>, RecordsError> {
+        let lost = self.path.as_ref().filter(|_| self.health().file_fault.is_some());
+        let Some(path) = lost else { return Ok(None) };
+        let numbered = (2..=RESCUED_MAX).map(|number| format!(".rescued-{number}"));
+        let copies = std::iter::once(".rescued".to_owned()).chain(numbered);
+        let mut copies = copies.map(|ending| beside(path, &ending));
+        let copy = copies.find(|copy| !copy.exists());
+        let copy = copy.unwrap_or_else(|| beside(path, ".rescued"));
+        self.backup(&copy)?;
+        Ok(Some(copy))
     }
 
     /// A number that grows with every block, list entry and audited act that is on disk, and never

@@ -88,12 +88,25 @@ impl WriterThread {
         Ok(())
     }
 
-    fn acknowledge(&self, jobs: Vec<WriteJob>) {
+    fn acknowledge(&mut self, jobs: Vec<WriteJob>) {
         self.queue.mark_available();
+        // After the commit: a file that was deleted before it is noticed.
+        let fault = self.check_file();
         for ack_sender in jobs.into_iter().filter_map(|job| job.ack_sender) {
-            // The caller may have dropped its receipt.
-            let _ = ack_sender.send(Ack::Durable);
+            match &fault {
+                Some(why) => self.queue.refuse(Some(ack_sender), why),
+                // The caller may have dropped its receipt.
+                None => drop(ack_sender.send(Ack::Durable)),
+            }
         }
+    }
+
+    /// Notices that the file was deleted, moved or replaced, and that the same file is back. Writes
+    /// go on in the file that is open: a moved file then has all of them.
+    fn check_file(&mut self) -> Option<Arc<str>> {
+        let fault = self.database.file_fault().map(Arc::from);
+        self.queue.set_file_fault(fault.clone());
+        fault
     }
 
     fn reject(&self, jobs: Vec<WriteJob>, why: Arc<str>) -> u64 {
@@ -129,6 +142,7 @@ impl WriterThread {
     }
 
     fn maintain(&mut self) {
+        self.check_file();
         if self.database.maintain().is_err() {
             self.queue.counters.maintenance_failures.add(1);
         }

@@ -25,13 +25,16 @@ local function block_all(now)
   return reply
 end
 
--- Operation 6. Keys: the blocks. Reply: per key B: 1 if a block was in force. The block ends now;
--- its level stays.
+-- Operation 6. Batch: per key `d`: releases only a block with this end (0: with any). Keys: the
+-- blocks. Reply: per key B: 1 if a block was in force and is released. The block ends now; its
+-- level stays.
 local function unblock_all(now)
   local reply = ''
   for _, key in ipairs(KEYS) do
+    local only_until
+    only_until, place = unpack('<d', batch, place)
     local block = load_block(key, true)
-    local stood = stands(block, now, true)
+    local stood = stands(block, now, true) and (only_until == 0 or only_until == block.ends)
     if stood then
       block.ends = now
       save_block(key, block)

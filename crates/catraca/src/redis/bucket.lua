@@ -1,6 +1,7 @@
 -- The token bucket: exact refill without rounding; debt is a negative balance.
 --
--- Terms: `dddI4` size, tokens per period, period, tag of the refill.
+-- Terms: `dddI4` size, tokens per period, period, tag of the refill. If tiers with other buckets
+-- share this one: `B` how many, then `ddd` size, tokens per period and period of each.
 -- A cell is `<dddI4I4`, 32 bytes: instant of the last write (microseconds), whole tokens, remainder
 -- (the fraction of a token, in 1/period), tag of the refill terms, forget (second).
 -- `row.gain` is the number of tokens per `row.period` microseconds.
@@ -40,6 +41,16 @@ local function make_bucket()
   local function read(row)
     row.size, row.gain, row.period, row.tag, place = unpack('<dddI4', batch, place)
     row.limit, row.capacity, row.free, row.rem = row.size, row.size, row.size, 0
+    local count = 0
+    if row.shares then
+      count, place = unpack('<B', batch, place)
+      row.others = {}
+    end
+    for number = 1, count do
+      local other = {}
+      other.size, other.gain, other.period, place = unpack('<ddd', batch, place)
+      row.others[number] = other
+    end
   end
 
   -- Loads the cell and refills it up to `now`; returns the instant of its last write, or nil.
@@ -62,8 +73,21 @@ local function make_bucket()
     return at
   end
 
+  -- The second at which the bucket is full for all tiers that share it. The remainder counts under
+  -- its own terms only.
+  local function full_second(row)
+    local full = reaches(row, row.size)
+    for index = 1, row.others and #row.others or 0 do
+      local other = row.others[index]
+      local bucket = { now = row.now, rem = 0, gain = other.gain, period = other.period }
+      bucket.free = max(row.free, lowest(other))
+      full = max(full, reaches(bucket, other.size))
+    end
+    return second_after(full)
+  end
+
   local function store(row)
-    local forget = second_after(reaches(row, row.size))
+    local forget = full_second(row)
     save(row.key, pack('<dddI4I4', row.now, row.free, row.rem, row.tag, forget), forget)
   end
 
@@ -94,12 +118,13 @@ local function make_bucket()
     refund = function(row, _, units)
       return -charge(row, -units)
     end,
-    -- Operation 8, called once per row. Batch: `dddI4dd` terms, tokens that an upstream reported,
-    -- when it observed them. Key: the bucket. Reply: `dd` tokens before and after.
+    -- Operation 8, called once per row. Batch: the terms with those of other tiers, `dd` tokens
+    -- that an upstream reported, when it observed them. Key: the bucket. Reply: `dd` tokens before
+    -- and after.
     -- The report replaces the balance if it is lower, or if it is higher and the bucket was not
     -- written after the observation: later charges are not in the report.
     reconcile = function(now)
-      local row, available, observed = { key = next_key(), now = now }, nil, nil
+      local row, available, observed = { key = next_key(), now = now, shares = true }, nil, nil
       read(row)
       available, observed, place = unpack('<dd', batch, place)
       -- Without a live cell the bucket is full, and no report can be higher.

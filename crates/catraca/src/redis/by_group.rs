@@ -25,7 +25,7 @@ type GroupPart = (Vec<usize>, Batch);
 pub(super) fn split(batch: &Batch) -> Option<Vec<GroupPart>> {
     match batch {
         Batch::Block(rows) => split_rows(rows, |(key, _)| *key, Batch::Block),
-        Batch::Unblock(keys) => split_rows(keys, |key| *key, Batch::Unblock),
+        Batch::Unblock(rows) => split_rows(rows, |row| row.key, Batch::Unblock),
         Batch::Reset(keys) => split_rows(keys, |key| *key, Batch::Reset),
         Batch::Reconcile(rows) => split_rows(rows, |row| row.key, Batch::Reconcile),
         Batch::Check(_) | Batch::Settle(_) | Batch::Recall(_) | Batch::Credit(_) => None,
@@ -79,6 +79,8 @@ fn in_order<T>(mut rows: Vec<(usize, T)>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use catraca_core::batch::UnblockRow;
+
     use super::*;
 
     fn key(number: u8, group: u16) -> Key {
@@ -88,9 +90,11 @@ mod tests {
     #[test]
     fn a_batch_over_groups_is_split_and_its_reply_is_whole_again() {
         let keys = vec![key(1, 9), key(2, 4), key(3, 9), key(4, 4)];
-        let parts = split(&Batch::Unblock(keys)).expect("two groups");
+        let rows = keys.into_iter().map(UnblockRow::from).collect();
+        let parts = split(&Batch::Unblock(rows)).expect("two groups");
         let replies = parts.into_iter().map(|(indexes, part)| {
-            let Batch::Unblock(keys) = part else { panic!("another kind") };
+            let Batch::Unblock(rows) = part else { panic!("another kind") };
+            let keys: Vec<Key> = rows.iter().map(|row| row.key).collect();
             assert!(keys.iter().all(|one| one.group() == keys[0].group()));
             let was_blocked = keys.iter().map(|one| *one == key(3, 9) || *one == key(2, 4));
             (indexes, Reply::Unblock(was_blocked.collect()))

@@ -5,7 +5,8 @@
 --        a reference. With flag 4: `dc16I4` how long the reference lasts, its owner, length of the
 --        ticket; then the ticket. Key: the reference. Then per row
 --          B  algorithm
---          B  flags: 1 = shadow, 2 = count denied units, 4 = a penalty follows
+--          B  flags: 1 = shadow, 2 = count denied units, 4 = a penalty follows, 8 = other tiers
+--             share the counter
 --          d  units to charge; the penalty; the terms of the limit. Keys: the counter, the block
 -- Reply: `dB` now, flags (1 = passed, 2 = remembered); then per row `BddddddBI4`:
 --   verdict: 0 fits, 1 blocked, 2 too costly (never fits), 3 over limit; 4 is the short form of
@@ -24,7 +25,8 @@ local function read_row(now)
   kind, flags, held, place = unpack('<BBd', batch, place)
   local row = {
     held = held, need = 1, key = false, block_key = false, shadow = flags % 2 == 1,
-    count_denied = flags % 4 >= 2, penalty = flags >= 4 and read_penalty(), meter = false,
+    count_denied = flags % 4 >= 2, penalty = flags % 8 >= 4 and read_penalty(), meter = false,
+    shares = flags >= 8,
     now = now, free = 0, limit = -1, capacity = FOREVER, verdict = FITS, charged = 0, started = 0,
   }
   if kind > 0 then

@@ -7,14 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
 use super::connect_error::ConnectError;
-use super::connection::{FixedServer, LiveConnection, RedisConnection};
+use super::connection::{ConnectionTimeouts, FixedServer, LiveConnection, RedisConnection};
 use super::failure::RoundTripError;
 use super::handshake::ConnectSettings;
 use super::hash_slots::{SlotMap, query_slots};
@@ -35,12 +35,14 @@ pub(super) struct ClusterConnections {
 
 struct ClusterState {
     settings: ConnectSettings,
-    connect_timeout: Duration,
+    timeouts: ConnectionTimeouts,
     /// The servers of the URL: asked for the slot map when no known primary answers.
     seeds: Vec<RedisAddress>,
     map: ArcSwap<SlotMap>,
     /// A call noticed that the map is out of date.
     stale: Notify,
+    /// Why the map could not be read again, if so.
+    refresh_error: ArcSwapOption<String>,
 }
 
 impl Drop for ClusterConnections {
@@ -54,11 +56,13 @@ impl ClusterConnections {
     pub async fn connect(
         settings: ConnectSettings,
         seeds: Vec<RedisAddress>,
-        connect_timeout: Duration,
+        timeouts: ConnectionTimeouts,
     ) -> Result<Self, ConnectError> {
         let map = ArcSwap::default();
         let stale = Notify::new();
-        let state = Arc::new(ClusterState { settings, connect_timeout, seeds, map, stale });
+        let refresh_error = ArcSwapOption::empty();
+        let state = ClusterState { settings, timeouts, seeds, map, stale, refresh_error };
+        let state = Arc::new(state);
         state.refresh().await?;
         for connection in state.map.load().connections() {
             connection.wait_until_up().await?;
@@ -71,6 +75,11 @@ impl ClusterConnections {
     pub fn down_reason(&self) -> Option<String> {
         let map = self.state.map.load();
         map.connections().find_map(|connection| connection.down_reason())
+    }
+
+    /// Why the slot map could not be read again, if so.
+    pub fn refresh_error(&self) -> Option<String> {
+        self.state.refresh_error.load().as_deref().cloned()
     }
 
     /// Finds one of the connected primaries, the same one as long as it is connected.
@@ -146,18 +155,20 @@ impl ClusterState {
             let pause = if is_down { REFRESH_INTERVAL_DOWN } else { REFRESH_INTERVAL };
             // A call that notices an outdated map ends the pause.
             let _ = timeout(pause, self.stale.notified()).await;
-            // If no server answers, the present map stays.
-            let _ = self.refresh().await;
+            let error = self.refresh().await.err().map(|error| {
+                format!("the slot map of the cluster is out of date, no server reports it: {error}")
+            });
+            self.refresh_error.store(error.map(Arc::new));
         }
     }
 
-    /// Reads the slot map from the first server that answers.
+    /// Reads the slot map from the first server that answers; if none does, the present one stays.
     async fn refresh(&self) -> Result<(), ConnectError> {
         let map = self.map.load_full();
         let known = map.connections().filter_map(|connection| connection.server());
         let mut failed = ConnectError::Url("it names no server".to_owned());
         for server in known.chain(self.seeds.iter().cloned()) {
-            let asked = timeout(self.connect_timeout, query_slots(&self.settings, &server)).await;
+            let asked = timeout(self.timeouts.connect, query_slots(&self.settings, &server)).await;
             match asked {
                 Ok(Ok(ranges)) => {
                     let make = |server: &RedisAddress| self.start(server.clone());
@@ -167,7 +178,7 @@ impl ClusterState {
                 Ok(Err(error)) => failed = error,
                 Err(_) => {
                     let reason =
-                        format!("no answer within {} ms", self.connect_timeout.as_millis());
+                        format!("no answer within {} ms", self.timeouts.connect.as_millis());
                     failed = ConnectError::Unreachable { server: server.to_string(), reason };
                 }
             }
@@ -177,7 +188,7 @@ impl ClusterState {
 
     fn start(&self, server: RedisAddress) -> Arc<RedisConnection> {
         let fixed = FixedServer { settings: self.settings.clone(), server };
-        Arc::new(RedisConnection::start(fixed, self.connect_timeout))
+        Arc::new(RedisConnection::start(fixed, self.timeouts))
     }
 
     /// The connection to a server, started if there is none.

@@ -18,17 +18,35 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::connect_error::ConnectError;
 use super::failure::{RoundTripError, unavailable_reason};
 use super::handshake::{ConnectSettings, ReadyConnection, ServerInfo};
+use super::options::RedisOptions;
 use super::url::RedisAddress;
 use crate::store::StoreError;
 
 /// How often a connection is probed when no call reports a fault: a server that vanished without
 /// closing the connection would otherwise go unnoticed.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a probe may take before the connection is dropped.
+/// How long a probe may take before the connection is dropped, unless calls may take longer.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The pause before the second attempt to connect; it doubles with every failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a server may take to answer.
+#[derive(Clone, Copy)]
+pub(super) struct ConnectionTimeouts {
+    /// For connecting, with the handshake.
+    pub connect: Duration,
+    /// For a probe.
+    probe: Duration,
+}
+
+impl ConnectionTimeouts {
+    pub fn new(options: &RedisOptions) -> Self {
+        // A server that is slow enough for the deadline of calls must not lose its connection.
+        let probe = PROBE_TIMEOUT.max(options.deadline);
+        Self { connect: options.connect_timeout, probe }
+    }
+}
 
 /// A connection that is reconnected in the background until this value is dropped.
 pub(super) struct RedisConnection {
@@ -106,7 +124,7 @@ impl Drop for RedisConnection {
 
 impl RedisConnection {
     /// Starts the background task; does not wait for the connection.
-    pub fn start(connector: impl ServerConnector, connect_timeout: Duration) -> Self {
+    pub fn start(connector: impl ServerConnector, timeouts: ConnectionTimeouts) -> Self {
         let (sender, faults) = mpsc::channel(1);
         let down = ConnectionStatus::Down("not connected yet".to_owned());
         let state = Arc::new(ConnectionState {
@@ -117,7 +135,7 @@ impl RedisConnection {
             last_error: ArcSwapOption::empty(),
         });
         let reconnector =
-            Reconnector { state: state.clone(), connector, connect_timeout, faults, attempts: 0 };
+            Reconnector { state: state.clone(), connector, timeouts, faults, attempts: 0 };
         Self { state, tasks: vec![tokio::spawn(reconnector.run()).abort_handle()] }
     }
 
@@ -130,9 +148,9 @@ impl RedisConnection {
     /// Starts the background task and waits until the first attempt to connect has ended.
     pub async fn connect(
         connector: impl ServerConnector,
-        connect_timeout: Duration,
+        timeouts: ConnectionTimeouts,
     ) -> Result<Self, ConnectError> {
-        let connection = Self::start(connector, connect_timeout);
+        let connection = Self::start(connector, timeouts);
         connection.wait_until_up().await?;
         Ok(connection)
     }
@@ -260,7 +278,7 @@ fn breaks_connection(error: &RedisError) -> bool {
 struct Reconnector<C> {
     state: Arc<ConnectionState>,
     connector: C,
-    connect_timeout: Duration,
+    timeouts: ConnectionTimeouts,
     faults: mpsc::Receiver<FaultReport>,
     /// How many times it has tried to connect.
     attempts: u64,
@@ -291,9 +309,9 @@ impl<C: ServerConnector> Reconnector<C> {
 
     async fn connect(&mut self) -> Result<LiveConnection, ConnectError> {
         self.attempts += 1;
-        let connected = timeout(self.connect_timeout, self.connector.connect()).await;
+        let connected = timeout(self.timeouts.connect, self.connector.connect()).await;
         let ReadyConnection { connection, server_info } = connected.unwrap_or_else(|_| {
-            let reason = format!("no answer within {} ms", self.connect_timeout.as_millis());
+            let reason = format!("no answer within {} ms", self.timeouts.connect.as_millis());
             // With Sentinels it is not known which of the servers did not answer.
             Err(ConnectError::Unreachable { server: "its address".to_owned(), reason })
         })?;
@@ -309,7 +327,7 @@ impl<C: ServerConnector> Reconnector<C> {
             if own_fault.is_some_and(|fault| fault.broken) {
                 return;
             }
-            if let Err(reason) = probe(live.clone()).await {
+            if let Err(reason) = probe(live.clone(), self.timeouts.probe).await {
                 self.state.status.store(Arc::new(ConnectionStatus::Down(reason)));
                 return;
             }
@@ -327,14 +345,14 @@ impl<C: ServerConnector> Reconnector<C> {
 }
 
 /// Asks the server for its time: proves that it answers, and updates the clock offset.
-async fn probe(mut live: LiveConnection) -> Result<(), String> {
+async fn probe(mut live: LiveConnection, longest: Duration) -> Result<(), String> {
     let asked = live.server_info.clock_offset.refresh(&mut live.connection);
-    match timeout(PROBE_TIMEOUT, asked).await {
+    match timeout(longest, asked).await {
         Ok(Err(error)) if breaks_connection(&error) => Err(unavailable_reason(&error)),
         // Any other error is an answer, too.
         Ok(_) => Ok(()),
         Err(_) => {
-            let millis = PROBE_TIMEOUT.as_millis();
+            let millis = longest.as_millis();
             Err(format!("Redis does not respond: no answer to a probe within {millis} ms"))
         }
     }

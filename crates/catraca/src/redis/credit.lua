@@ -18,10 +18,10 @@ local function recall(now)
   return cell and sub(cell, 9, 12) .. sub(cell, 13 + OWNER) or ''
 end
 
--- Operation 4. Batch: `I2` and the event, then per row `dddI4d`: terms of the bucket, tokens to
--- give back. Keys: the reference, one bucket per row. Reply: B  0 applied, 1 duplicate (the event
--- was credited before), 2 unknown reference; if applied `d` per row, the tokens that the bucket
--- took.
+-- Operation 4. Batch: `I2` and the event, then per row the terms of the bucket with those of other
+-- tiers, and `d` tokens to give back. Keys: the reference, one bucket per row. Reply: B  0 applied,
+-- 1 duplicate (the event was credited before), 2 unknown reference; if applied `d` per row, the
+-- tokens that the bucket took.
 local function credit(now)
   -- Whether the reference lists the event: it skips head, instants and ticket, then reads events.
   local function was_credited(cell, event)
@@ -51,7 +51,7 @@ local function credit(now)
   call('APPEND', key, pack('<I2', length) .. event)
   local meter, reply = meter_of(1), char(0)
   while place <= #batch do
-    local row, amount = { key = next_key(), now = now }, nil
+    local row, amount = { key = next_key(), now = now, shares = true }, nil
     meter.read(row)
     amount, place = unpack('<d', batch, place)
     -- A bucket without a live cell is full and takes nothing. A charge of a negative number gives

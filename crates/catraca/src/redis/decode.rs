@@ -30,7 +30,7 @@ pub fn decode_reply(batch: &Batch, bytes: &[u8]) -> DecodeResult<Reply> {
         Batch::Recall(_) => Reply::Recall(stored_reference(&mut from)?),
         Batch::Credit(credit) => Reply::Credit(credit_reply(&mut from, credit.rows.len())?),
         Batch::Block(rows) => Reply::Block(many(rows.len(), || block_reply(&mut from))?),
-        Batch::Unblock(keys) => Reply::Unblock(many(keys.len(), || from.flag())?),
+        Batch::Unblock(rows) => Reply::Unblock(many(rows.len(), || from.flag())?),
         Batch::Reset(_) => Reply::Reset(from.time()?),
         Batch::Reconcile(rows) => {
             Reply::Reconcile(many(rows.len(), || bucket_adjustment(&mut from))?)

@@ -3,13 +3,14 @@
 //!
 //! Keys are not encoded: the script gets them in `KEYS`.
 
-use catraca_core::algorithm::{Algorithm, TermsWriter};
+use catraca_core::algorithm::{Algorithm, SharedBuckets, TermsWriter};
 use catraca_core::batch::{
     BanRow, CheckBatch, CheckRow, ReferenceUpdate, SettleBatch, SettleRow, WatchRow,
 };
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin, PriorOffences};
 use catraca_core::limit::{BucketTerms, Limit, Penalty};
 use catraca_core::price::Price;
+use catraca_core::time::Time;
 
 /// Writes the bytes of one batch.
 #[derive(Clone, Debug)]
@@ -41,10 +42,12 @@ impl BatchEncoder {
 
     pub fn check_row(&mut self, row: &CheckRow) {
         self.algorithm(&row.limit);
-        self.flags(&[row.shadow, row.count_denied, row.penalty.is_some()]);
+        let shared = row.shared.as_deref();
+        self.flags(&[row.shadow, row.count_denied, row.penalty.is_some(), shared.is_some()]);
         self.numbers(&[row.held]);
         row.penalty.iter().for_each(|penalty| self.penalty(penalty));
         row.limit.write_terms(self, row.lease);
+        shared.into_iter().for_each(|shared| self.buckets(shared.terms()));
     }
 
     pub fn settle(&mut self, settle: &SettleBatch) {
@@ -73,6 +76,7 @@ impl BatchEncoder {
             !is_first,
             watch.is_some(),
             row.price == Price::Drain,
+            row.shared.is_some(),
         ]);
         self.bytes.push(row.ticket_index);
         let price = if let Price::Units(units) = row.price { units } else { 0 };
@@ -80,6 +84,7 @@ impl BatchEncoder {
         row.penalty.iter().for_each(|penalty| self.penalty(penalty));
         row.upstream.iter().for_each(|span| self.numbers(&[span.micros()]));
         row.limit.write_terms(self, row.lease);
+        row.shared.iter().for_each(|shared| self.buckets(shared.terms()));
         // The first row says which bans there are; a row with more is cut to that number.
         let bans = row.bans.len().min(first.bans.len());
         self.bytes.push(u8::try_from(bans).unwrap_or(u8::MAX));
@@ -119,6 +124,11 @@ impl BatchEncoder {
         self.numbers(&[i64::from(level), forget, since_end]);
     }
 
+    /// The end of the block to release; 0 for whichever end it has.
+    pub fn only_until(&mut self, until: Option<Time>) {
+        self.numbers(&[until.map_or(0, Time::micros)]);
+    }
+
     /// Cut to what a length of two bytes can say.
     pub fn event(&mut self, event: &str) {
         let event = &event.as_bytes()[..event.len().min(u16::MAX.into())];
@@ -126,8 +136,17 @@ impl BatchEncoder {
         self.bytes.extend_from_slice(event);
     }
 
-    pub fn bucket(&mut self, terms: &BucketTerms) {
+    /// A bucket with those of the other tiers that share it.
+    pub fn bucket(&mut self, terms: &BucketTerms, shared: Option<&SharedBuckets>) {
         terms.write_terms(self, 0);
+        self.buckets(shared.map_or(&[], SharedBuckets::terms));
+    }
+
+    /// Without the tags of their refills, since only the time until they are full is needed.
+    fn buckets(&mut self, buckets: &[BucketTerms]) {
+        let buckets = &buckets[..buckets.len().min(u8::MAX.into())];
+        self.bytes.push(buckets.len() as u8);
+        buckets.iter().for_each(|terms| self.numbers(&[terms.size, terms.tokens, terms.period]));
     }
 
     /// The number of the algorithm is that of its cell; 0 for none.

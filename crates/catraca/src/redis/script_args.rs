@@ -34,9 +34,10 @@ impl<'a> ScriptArgs<'a> {
                 args.batch.act(proposal);
                 args.batch.past(proposal.prior_offences);
             }),
-            Batch::Unblock(keys) => {
-                keys.iter().for_each(|key| args.keys.push(CellKind::Block, *key))
-            }
+            Batch::Unblock(rows) => rows.iter().for_each(|row| {
+                args.keys.push(CellKind::Block, row.key);
+                args.batch.only_until(row.only_until);
+            }),
             Batch::Reset(keys) => keys.iter().for_each(|key| args.reset(*key)),
             Batch::Reconcile(rows) => rows.iter().for_each(|row| args.reconcile(row)),
         }
@@ -103,7 +104,7 @@ impl<'a> ScriptArgs<'a> {
         self.batch.event(&credit.event);
         for row in &credit.rows {
             self.keys.push(CellKind::Bucket, row.key);
-            self.batch.bucket(&row.terms);
+            self.batch.bucket(&row.terms, row.shared.as_deref());
             self.batch.numbers(&[row.amount]);
         }
     }
@@ -119,7 +120,7 @@ impl<'a> ScriptArgs<'a> {
 
     fn reconcile(&mut self, row: &ReconcileRow) {
         self.keys.push(CellKind::Bucket, row.key);
-        self.batch.bucket(&row.terms);
+        self.batch.bucket(&row.terms, row.shared.as_deref());
         self.batch.numbers(&[row.available, row.observed_at.micros()]);
     }
 }
@@ -161,6 +162,7 @@ mod tests {
             key: Key::from_bytes(KEY),
             family: 1,
             tier_counter: None,
+            shared: None,
             limit,
             held: 2,
             penalty: None,

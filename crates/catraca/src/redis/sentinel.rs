@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, PushKind};
 use redis::{RedisError, RedisResult, Value};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -30,6 +31,8 @@ pub(super) struct Sentinels {
     pub settings: ConnectSettings,
     pub servers: Vec<RedisAddress>,
     pub name: String,
+    /// Why no Sentinel announces a new primary to this node, if so.
+    pub listen_error: ArcSwapOption<String>,
 }
 
 impl ServerConnector for Arc<Sentinels> {
@@ -79,10 +82,20 @@ impl Sentinels {
     /// Subscribes to one Sentinel after the other, each until its connection breaks.
     pub async fn listen(self: Arc<Self>, handle: ConnectionHandle) {
         for sentinel in self.servers.iter().cycle() {
-            // Dropping the connection would end the subscription.
-            if let Ok((_connection, pushes)) = self.subscribe(sentinel).await {
-                self.compare_primary(sentinel, &handle).await;
-                self.receive(pushes, &handle).await;
+            match self.subscribe(sentinel).await {
+                // Dropping the connection would end the subscription.
+                Ok((_connection, pushes)) => {
+                    self.listen_error.store(None);
+                    self.compare_primary(sentinel, &handle).await;
+                    self.receive(pushes, &handle).await;
+                }
+                Err(error) => {
+                    let error = to_sentinel_error(sentinel, &error);
+                    self.listen_error.store(Some(Arc::new(format!(
+                        "no Sentinel announces a new primary to this node, so it notices one only \
+                         when calls fail: {error}"
+                    ))));
+                }
             }
             sleep(PAUSE).await;
         }

@@ -6,7 +6,8 @@
 --          B  algorithm
 --          B  flags: 1 = shadow, 2 = debt (may charge more than is free), 4 = a penalty follows,
 --             8 = a block that the upstream asked for follows, 16 = same policy as the row before,
---             32 = a watched ratio follows, 64 = drain (charge all that is free)
+--             32 = a watched ratio follows, 64 = drain (charge all that is free), 128 = other tiers
+--             share the counter
 --          Bddd  index in the ticket, units held by the check, instant of the check, price in units
 --          the penalty; `d` span of the upstream's block; the terms of the limit;
 --          B  number of bans, and for each: `BB` rule, flags (1 = only after some strikes); with
@@ -63,7 +64,8 @@ local function make_settle()
     local kind, flags, ticket, held, at, price
     kind, flags, ticket, held, at, price, place = unpack('<BBBddd', batch, place)
     local row = {
-      place = ticket, held = held, at = at, price = price, drain = flags >= 64, now = now,
+      place = ticket, held = held, at = at, price = price, drain = flags % 128 >= 64, now = now,
+      shares = flags >= 128,
       shadow = flags % 2 == 1, debt = flags % 4 >= 2, penalty = flags % 8 >= 4 and read_penalty(),
       follows = flags % 32 >= 16, meter = false, bans = {}, charged = held, started = UNTOLD,
       rule = UNTOLD, free = 0, limit = -1, upstream = false, watch = false, moved = false,

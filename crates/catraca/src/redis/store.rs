@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use super::by_group::{batch_group, merge, split};
 use super::cluster::ClusterConnections;
 use super::connect_error::ConnectError;
-use super::connection::{FixedServer, LiveConnection, RedisConnection};
+use super::connection::{ConnectionTimeouts, FixedServer, LiveConnection, RedisConnection};
 use super::decode::decode_reply;
 use super::handshake::ConnectSettings;
 use super::hash_slots;
@@ -35,6 +35,8 @@ pub struct RedisStore {
     redacted_url: String,
     settings: ConnectSettings,
     pub(super) topology: RedisTopology,
+    /// The Sentinels that report the primary, if any.
+    sentinels: Option<Arc<Sentinels>>,
     prefix: Vec<u8>,
     pub(super) deadline: Duration,
     /// A setting of a server that may lose blocks, as the last status call found it.
@@ -67,8 +69,11 @@ impl RedisStore {
         check_prefix(&options.prefix)?;
         let settings = ConnectSettings::new(&url, &options, script)?;
         let redacted_url = url.to_string();
+        let (topology, sentinels) =
+            connect_topology(url, settings.clone(), ConnectionTimeouts::new(&options)).await?;
         Ok(Self {
-            topology: connect_topology(url, settings.clone(), options.connect_timeout).await?,
+            topology,
+            sentinels,
             settings,
             redacted_url,
             prefix: options.prefix.into_bytes(),
@@ -188,6 +193,16 @@ impl SharedStore for RedisStore {
         self.config_warning.load().as_deref().cloned()
     }
 
+    fn background_error(&self) -> Option<String> {
+        match &self.topology {
+            RedisTopology::Single(_) => {
+                let sentinels = self.sentinels.as_ref()?;
+                sentinels.listen_error.load().as_deref().cloned()
+            }
+            RedisTopology::Cluster(cluster) => cluster.refresh_error(),
+        }
+    }
+
     fn wait_reconnected(&self) -> Reconnection {
         match &self.topology {
             RedisTopology::Single(connection) => Box::pin(connection.handle().wait_for_reconnect()),
@@ -218,26 +233,29 @@ impl fmt::Debug for RedisStore {
 async fn connect_topology(
     url: RedisUrl,
     settings: ConnectSettings,
-    connect_timeout: Duration,
-) -> Result<RedisTopology, ConnectError> {
+    timeouts: ConnectionTimeouts,
+) -> Result<(RedisTopology, Option<Arc<Sentinels>>), ConnectError> {
     let mut servers = url.servers;
     match url.discovery {
         ServerDiscovery::Single => {
             let none = || ConnectError::Url("it names no server".to_owned());
             let server = servers.pop().ok_or_else(none)?;
-            Ok(RedisTopology::Single(
-                RedisConnection::connect(FixedServer { settings, server }, connect_timeout).await?,
-            ))
+            let fixed = FixedServer { settings, server };
+            let connection = RedisConnection::connect(fixed, timeouts).await?;
+            Ok((RedisTopology::Single(connection), None))
         }
         ServerDiscovery::SentinelPrimary(name) => {
-            let sentinels = Arc::new(Sentinels { settings, servers, name });
-            let connection = RedisConnection::connect(sentinels.clone(), connect_timeout).await?;
-            let listening = tokio::spawn(sentinels.listen(connection.handle()));
-            Ok(RedisTopology::Single(connection.with_task(listening.abort_handle())))
+            let listen_error = ArcSwapOption::empty();
+            let sentinels = Arc::new(Sentinels { settings, servers, name, listen_error });
+            let connection = RedisConnection::connect(sentinels.clone(), timeouts).await?;
+            let listening = tokio::spawn(sentinels.clone().listen(connection.handle()));
+            let connection = connection.with_task(listening.abort_handle());
+            Ok((RedisTopology::Single(connection), Some(sentinels)))
         }
-        ServerDiscovery::Cluster => Ok(RedisTopology::Cluster(
-            ClusterConnections::connect(settings, servers, connect_timeout).await?,
-        )),
+        ServerDiscovery::Cluster => {
+            let cluster = ClusterConnections::connect(settings, servers, timeouts).await?;
+            Ok((RedisTopology::Cluster(cluster), None))
+        }
     }
 }
 

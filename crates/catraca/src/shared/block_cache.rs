@@ -132,6 +132,7 @@ mod tests {
         let row = CheckRow {
             key: Key::from_bytes([1; 16]),
             tier_counter: None,
+            shared: None,
             family: 0,
             limit: Limit::Bucket(BucketTerms { size: 3, tokens: 1, period: 1 }),
             held: 1,

@@ -5,10 +5,9 @@
 //! it again. A loss between two heartbeats is noticed by the next one.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use catraca_core::batch::Batch;
+use catraca_core::batch::{Batch, UnblockRow};
 use catraca_core::time::Span;
 
 use super::SharedDriver;
@@ -95,6 +94,8 @@ impl SharedDriver {
 
     async fn synchronize(&self) -> Result<HeartbeatReport, StoreError> {
         let here = self.engine.now();
+        #[cfg(feature = "records")]
+        self.publish_late_changes().await;
         let status = self.store.status().await?;
         let before = self.last_status.lock().map_or(status, |(before, _)| before);
         let restarted = before.incarnation != status.incarnation;
@@ -107,7 +108,7 @@ impl SharedDriver {
             self.write_all_blocks().await?;
         }
         self.write_unsynced_blocks().await?;
-        if self.change_unpublished.load(Ordering::Relaxed) {
+        if self.publish_error.load().is_some() {
             self.publish_change().await;
         }
         let records_error = self.catch_up(&status, restarted || uncertain, changed).await.err();
@@ -121,7 +122,7 @@ impl SharedDriver {
             changed,
             clock_skewed: clock_offset.abs() >= SKEW_MAX.micros(),
             config_warning: self.store.config_warning(),
-            error: records_error,
+            error: records_error.or_else(|| self.background_error()),
             ..HeartbeatReport::default()
         })
     }
@@ -134,9 +135,9 @@ impl SharedDriver {
         if uncertain.is_empty() {
             return Ok(false);
         }
-        let batch = Batch::Unblock(uncertain);
-        let done = self.store.apply(&batch, When::Store).await;
-        if let (Err(_), Batch::Unblock(uncertain)) = (&done, batch) {
+        let rows = uncertain.iter().copied().map(UnblockRow::from);
+        let done = self.store.apply(&Batch::Unblock(rows.collect()), When::Store).await;
+        if done.is_err() {
             self.uncertain_keys.lock().extend(uncertain);
         }
         done.map(|_| true)

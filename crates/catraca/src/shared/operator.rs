@@ -31,10 +31,18 @@ impl SharedDriver {
         }
         let reply: Reply = reply?;
         self.mirror(batch);
-        // A new block is not forgotten here: it may have been started without the store before, and
-        // the later end wins.
-        if !matches!(batch, Batch::Block(_)) {
-            self.unsynced.forget(&keys);
+        match (batch, &reply) {
+            // A new block is not forgotten here: it may have been started without the store before,
+            // and the later end wins.
+            (Batch::Block(_), _) => {}
+            // A block that is not the one to release stays.
+            (Batch::Unblock(rows), Reply::Unblock(released)) => {
+                let rows = rows.iter().zip(released);
+                let freed = rows.filter(|(row, released)| **released || row.only_until.is_none());
+                let freed: Vec<Key> = freed.map(|(row, _)| row.key).collect();
+                self.unsynced.forget(&freed);
+            }
+            _ => self.unsynced.forget(&keys),
         }
         self.forget(keys);
         Ok(StoreReply::from_store(reply))
@@ -67,7 +75,7 @@ impl SharedDriver {
     /// The store's reply shows no block for this key: removes it from the cache and the fallback.
     pub(super) fn remove_block_locally(&self, key: Key) {
         if self.block_cache.forget(key) {
-            self.mirror(&Batch::Unblock(vec![key]));
+            self.mirror(&Batch::Unblock(vec![key.into()]));
         }
     }
 }

@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use catraca_core::batch::Batch;
+use catraca_core::batch::{Batch, UnblockRow};
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::SharedDriver;
-use crate::engine::{ResumeBatches, ResumeError, ResumeSummary};
+use crate::engine::{LocalChanges, ResumeBatches, ResumeError, ResumeSummary};
 use crate::error::Error;
-use crate::records::{Records, RecordsError, RestoreScope, RestoredItem};
+use crate::records::{Receipt, Records, RecordsError, RestoreScope, RestoredItem};
 use crate::store::{StoreError, StoreStatus, When};
 
 /// How old a release may be that a store has lost, for example by a failover.
@@ -25,6 +25,8 @@ const ITEMS_PER_MESSAGE: usize = 1_024;
 pub(super) struct RecordsFollower {
     records: Arc<Records>,
     since: Mutex<Time>,
+    /// The number of a change that was answered as not on disk, and the receipt that it is now.
+    late_change: Mutex<Option<(u64, Receipt)>>,
 }
 
 /// A message from the reading thread.
@@ -38,7 +40,12 @@ impl SharedDriver {
         self.bind_records(records.identity()?).await?;
         let status = self.store.status().await.map_err(Error::from)?;
         let here = self.engine.now();
-        let follower = RecordsFollower { records: Arc::clone(&records), since: Mutex::new(here) };
+        self.engine.local_changes().follow();
+        let follower = RecordsFollower {
+            records: Arc::clone(&records),
+            since: Mutex::new(here),
+            late_change: Mutex::default(),
+        };
         // Since forever: no release and no debt is applied, because the store's own state is newer.
         let resumed = self
             .apply_records(&records, RestoreScope::Everything, status.now, Time::FOREVER)
@@ -91,6 +98,7 @@ impl SharedDriver {
         now: Time,
         since: Time,
     ) -> Result<ResumeSummary, ResumeError> {
+        let read = self.engine.local_changes().begin_read();
         let catalog = Arc::clone(&self.engine.rules().catalog);
         let mut batches = ResumeBatches::new(now, since, &catalog);
         let mut messages = spawn_reader(Arc::clone(records), scope, now, since);
@@ -104,7 +112,17 @@ impl SharedDriver {
         for batch in batches.finish() {
             self.apply_batch(&mut batches, scope, batch).await?;
         }
-        Ok(self.engine.conclude_resume(batches))
+        Ok(self.engine.conclude_read(batches, &read))
+    }
+
+    /// Publishes changes that are written although their operators got the answer that they are
+    /// not: until then, other nodes could not read them.
+    pub(super) async fn publish_late_changes(&self) {
+        let Some(follower) = self.records.get() else { return };
+        if let Some(number) = follower.written_late_change(self.engine.local_changes()) {
+            self.engine.local_changes().on_written(number);
+            self.publish_change().await;
+        }
     }
 
     /// Applies a batch to this node, and to the store unless the store has it already.
@@ -115,20 +133,35 @@ impl SharedDriver {
         batch: Batch,
     ) -> Result<(), Error> {
         self.mirror(&batch);
-        let freed = match &batch {
-            Batch::Unblock(keys) | Batch::Reset(keys) => &keys[..],
-            _ => &[],
-        };
-        for key in freed {
-            self.block_cache.forget(*key);
+        if matches!(batch, Batch::Unblock(_) | Batch::Reset(_)) {
+            batch.each_key(|key| {
+                self.block_cache.forget(key);
+            });
         }
         // Since the reset the store has counted again; a second reset would clear that.
-        let batch = if let Batch::Reset(keys) = batch { Batch::Unblock(keys) } else { batch };
+        let batch = match batch {
+            Batch::Reset(keys) => Batch::Unblock(keys.into_iter().map(UnblockRow::from).collect()),
+            other => other,
+        };
         if scope == RestoreScope::Everything {
             let reply = self.store.apply(&batch, When::Store).await?;
             batches.count_left_out(&batch, &reply);
         }
         Ok(())
+    }
+}
+
+impl RecordsFollower {
+    /// The number of a late change that is known to be written since the last call. Never waits.
+    fn written_late_change(&self, changes: &LocalChanges) -> Option<u64> {
+        let late = changes.late_change()?;
+        let mut pending = self.late_change.lock();
+        // Records are written in the order in which they were queued.
+        let (number, receipt) = pending.get_or_insert_with(|| (late, self.records.barrier()));
+        let number = *number;
+        let ack = receipt.try_ack()?;
+        *pending = None;
+        ack.is_durable().then_some(number)
     }
 }
 

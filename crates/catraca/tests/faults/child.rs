@@ -134,7 +134,7 @@ fn fill_and_die(folder: &Path) {
 fn restart(folder: &Path) {
     let records = std::sync::Arc::new(open(folder));
     let node = engine::start(folder, &records);
-    let listed = records.lists(ListName::Block, None, 1_000, NOW).unwrap().rows;
+    let listed = records.lists(ListName::Block, None, None, 1_000, NOW).unwrap().rows;
     assert!(listed.len() > 20, "{}", listed.len());
     // If the log was copied to the database just before the end, its space is used again first.
     let refused = (0..50_000).find_map(|number| {

@@ -93,9 +93,18 @@ pub fn records_of(mark: &str) -> Vec<Record> {
         block(mark),
         RecordKind::List(
             ListName::Block,
-            AccessListEntry { target: what, reason: Some("test".to_owned()), until: None },
+            AccessListEntry {
+                namespace: None,
+                target: what,
+                reason: Some("test".to_owned()),
+                until: None,
+            },
         ),
-        RecordKind::SetFacts(about, vec![("name".to_owned(), mark.to_owned())]),
+        RecordKind::SetFacts {
+            namespace: None,
+            about,
+            facts: vec![("name".to_owned(), mark.to_owned())],
+        },
         RecordKind::Debt(Box::new(DebtEvent {
             subject: subject(mark),
             epoch: Time::ZERO,
@@ -147,8 +156,8 @@ pub fn active_marks(records: &Records) -> ActiveMarks {
                 found.lists.insert(value);
             }
         }
-        RestoredItem::Fact(about, _, _) => {
-            found.facts.insert(about.value);
+        RestoredItem::Fact(fact) => {
+            found.facts.insert(fact.about.value);
         }
         RestoredItem::Debt(debt) => {
             found.debts.insert(debt.key);

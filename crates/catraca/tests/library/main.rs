@@ -6,6 +6,8 @@
 
 #[cfg(all(feature = "records", feature = "locks", feature = "shared"))]
 mod app;
+mod gate_handle;
+mod limiter;
 mod memory;
 mod planned;
 mod port;

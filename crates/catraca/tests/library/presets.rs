@@ -9,7 +9,7 @@ use catraca::{
 
 fn preset(name: &str) -> catraca::Catalog {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../presets").join(name);
-    catraca::load(&path.join("catalog.toml")).expect("a preset").catalog
+    catraca::load(path.join("catalog.toml")).expect("a preset").catalog
 }
 
 /// covers: B-48, 003-09

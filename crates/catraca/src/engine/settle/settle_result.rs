@@ -17,7 +17,7 @@ pub(super) fn settlement(rules: &RuleSet, ticket: &Ticket, reply: &SettleReply) 
             let state = if *again { SettleState::Again } else { SettleState::Applied };
             let named = |result: &RowSettlement| {
                 let row = ticket.body.rows.get(usize::from(result.ticket_index))?;
-                let mut settled = settled_row(rules, &row.policy, result, *now);
+                let mut settled = settled_row(rules, row, result, *now);
                 // A shadow block denies no request.
                 settled.blocked_by = settled.blocked_by.filter(|_| !is_shadow(rules, row));
                 Some(settled)
@@ -39,18 +39,19 @@ fn expired_settlement(at: Time) -> Settlement {
 /// Whether the policy did not enforce at the check, or does not enforce now.
 fn is_shadow(rules: &RuleSet, row: &TicketRow) -> bool {
     let policy = rules.catalog.find(&row.policy);
-    let enforces = |(id, _)| rules.selector().mode(id) == Mode::Enforce;
+    let enforces = |(id, _)| rules.mode(id) == Mode::Enforce;
     row.shadow || !policy.is_none_or(enforces)
 }
 
-fn settled_row(rules: &RuleSet, name: &str, result: &RowSettlement, now: Time) -> SettledRow {
-    let policy = rules.catalog.find(name).map(|(_, policy)| policy);
+fn settled_row(rules: &RuleSet, row: &TicketRow, result: &RowSettlement, now: Time) -> SettledRow {
+    let policy = rules.catalog.find(&row.policy).map(|(_, policy)| policy);
     let ban = policy.zip(result.rule).and_then(|(policy, rule)| policy.bans.get(usize::from(rule)));
     let wait =
         result.blocked_until.filter(|until| !until.is_forever()).map(|until| until.since(now));
     let message = ban.and_then(|ban| ban.message.as_ref());
     SettledRow {
-        policy: policy.map_or_else(|| name.into(), |policy| policy.name.clone()),
+        policy: policy.map_or_else(|| row.policy.as_str().into(), |policy| policy.name.clone()),
+        attribute: row.attribute().map(Into::into),
         charged: result.charged,
         balance: result.free,
         blocked_until: result.blocked_until.filter(|until| !until.is_forever()),

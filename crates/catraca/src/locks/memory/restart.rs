@@ -14,6 +14,7 @@ use super::journal::Journal;
 use super::namespace::{NamespaceLocks, NamespaceState};
 use super::{MemoryLocks, RestoredLock};
 use crate::clock::Clock;
+use crate::locks::LockError;
 
 /// The most leases that a shutdown writes, which bounds its duration. A namespace with more
 /// remaining leases waits at the next start instead.
@@ -52,7 +53,7 @@ impl MemoryLocks {
     }
 
     /// Stops granting, and writes the active leases and a mark of a clean shutdown to the journal.
-    pub(super) async fn stop(&self) {
+    pub(super) async fn stop(&self) -> Result<(), LockError> {
         let now = self.context.clock.now();
         let mut most = LEASES_WRITTEN_AT_STOP;
         let mut writes = Vec::new();
@@ -63,9 +64,9 @@ impl MemoryLocks {
             writes.push(fence);
         }
         if let (Some(journal), false) = (&self.context.journal, writes.is_empty()) {
-            // If this fails, the next start waits as after a crash.
-            let _ = journal.write(writes).await;
+            journal.write(writes).await.map_err(|error| LockError::write_failed(&error))?;
         }
+        Ok(())
     }
 }
 

@@ -45,7 +45,7 @@ async fn a_stop_in_order_keeps_every_lease_and_refuses_nobody_after_it() {
     let gone = acquire(&before, &["gone"], 9_000, 0).await.unwrap();
     release(&before, gone.key).await;
     sleep_ms(500).await;
-    before.close().await;
+    before.close().await.unwrap();
     assert_eq!(refused(&before).await, LockError::Stopping);
     // Down for a while: remaining times are neither shorter nor longer.
     sleep_ms(300).await;
@@ -73,7 +73,7 @@ async fn a_crash_after_a_stop_in_order_is_as_careful_as_any() {
     let begun = Instant::now();
     let before = journal.open(begun);
     let first = acquire(&before, &["p"], 5_000, 0).await.unwrap();
-    before.close().await;
+    before.close().await.unwrap();
     assert_eq!(held(&journal), 1);
     let after = journal.open(begun);
     assert_eq!(held(&journal), 0, "from now on it is only in memory");
@@ -86,7 +86,7 @@ async fn a_crash_after_a_stop_in_order_is_as_careful_as_any() {
     assert_eq!(renew(&crashed, first.key, 1_000).await, RenewReply::NotHolder);
     // A shutdown during the wait keeps the remaining wait for the next start.
     sleep_ms(1_000).await;
-    crashed.close().await;
+    crashed.close().await.unwrap();
     let again = journal.open(begun);
     assert_eq!(refused(&again).await, LockError::Starting { wait: Span::from_millis(4_000) });
     sleep_ms(4_000).await;
@@ -105,7 +105,7 @@ async fn with_fsync_nobody_waits_after_either_end() {
     for request in [&one, &two] {
         before.acquire(NS, request, Span::ZERO).await.unwrap();
     }
-    before.close().await;
+    before.close().await.unwrap();
     let after = open();
     assert_eq!((after.startup_wait(), held(&journal)), (None, 2));
     assert_eq!(release(&after, two.lease.key).await, ReleaseReply::Released);
@@ -123,7 +123,8 @@ async fn a_stop_that_the_disk_does_not_hear_of_is_a_crash() {
     let before = journal.open(begun);
     acquire(&before, &["p"], 5_000, 0).await.unwrap();
     journal.set_failing(true);
-    before.close().await;
+    let failed = before.close().await;
+    assert!(matches!(failed, Err(LockError::WriteFailed { .. })), "{failed:?}");
     journal.set_failing(false);
     let wait = Span::from_millis(5_000);
     assert_eq!(refused(&journal.open(begun)).await, LockError::Starting { wait });
@@ -139,7 +140,7 @@ async fn a_stop_does_not_cut_short_the_moment_after_a_forced_end() {
     let moment = Span::from_millis(2_000);
     assert!(before.force(NS, lease.fence, None, moment).await.unwrap().is_some());
     sleep_ms(500).await;
-    before.close().await;
+    before.close().await.unwrap();
     let wait = Span::from_millis(1_500);
     assert_eq!(refused(&journal.open(begun)).await, LockError::Starting { wait });
 }

@@ -6,6 +6,7 @@ use catraca_core::digest::Key;
 use catraca_core::time::Time;
 use catraca_core::{for_each_algorithm, for_each_kind};
 
+use crate::memory::overflow::{OverflowCell, OverflowTables, is_overflow_key};
 use crate::memory::partitioned_shard::PartitionedShard;
 use crate::memory::shard::StoredCell;
 
@@ -41,8 +42,14 @@ pub(super) fn encode(shard: &mut PartitionedShard, now: Time, into: &mut Vec<u8>
     let mut records = CellWriter { into, count: 0 };
     for part in shard.parts_mut() {
         for_each_kind!(add_cells records, part, now);
-        for_each_algorithm!(add_overflow_cells records, part.cold.overflow, now);
     }
+    records.count
+}
+
+/// Appends the records of all unexpired overflow cells. Returns their number.
+pub(super) fn encode_overflow(tables: &OverflowTables, now: Time, into: &mut Vec<u8>) -> u64 {
+    let mut records = CellWriter { into, count: 0 };
+    for_each_algorithm!(add_overflow_cells records, tables, now);
     records.count
 }
 
@@ -67,31 +74,37 @@ impl CellWriter<'_> {
 
 macro_rules! admit_kind {
     (
-        ($wanted:expr, $shard:expr, $key:expr, $bytes:expr, $now:expr)
+        ($wanted:expr, $target:expr, $key:expr, $bytes:expr, $now:expr)
         $($(#[$doc:meta])* $kind:ident($cell:ty) $field:ident $columns:tt)*
     ) => {
         match $wanted {
-            $(CellKind::$kind => admit_cell::<$cell>($shard, $key, $bytes, $now),)*
+            $(CellKind::$kind => admit_cell::<$cell>($target, $key, $bytes, $now),)*
         }
     };
 }
 
-/// Decodes a record and inserts it into its shard.
+/// Where the record of a key is inserted.
+pub(super) struct RestoreTarget<'m> {
+    pub shard: &'m mut PartitionedShard,
+    pub overflow: &'m mut OverflowTables,
+}
+
+/// Decodes a record and inserts it into its shard, or among the overflow cells.
 pub(super) fn admit(
-    shard: &mut PartitionedShard,
+    target: RestoreTarget<'_>,
     kind: CellKind,
     key: Key,
     bytes: &[u8],
     now: Time,
 ) -> Result<RecordAdmission, CodecError> {
     if kind == CellKind::Block {
-        return admit_block(shard, key, bytes, now);
+        return admit_block(target.shard, key, bytes, now);
     }
-    for_each_kind!(admit_kind kind, shard, key, bytes, now)
+    for_each_kind!(admit_kind kind, target, key, bytes, now)
 }
 
-fn admit_cell<C: Codec>(
-    shard: &mut PartitionedShard,
+fn admit_cell<C: Codec + OverflowCell>(
+    target: RestoreTarget<'_>,
     key: Key,
     bytes: &[u8],
     now: Time,
@@ -103,10 +116,13 @@ where
     if now >= cell.expires_at() {
         return Ok(RecordAdmission::Expired);
     }
+    let RestoreTarget { shard, overflow } = target;
     // No reservations: a restored counter must fit into the budget.
     shard.begin_batch();
-    shard.expect_overflow_cells(key);
-    let has_room = shard.put(key, cell, now);
+    let has_room = match C::HAS_OVERFLOW && is_overflow_key(key) {
+        true => overflow.put(key, cell, now),
+        false => shard.put(key, cell, now),
+    };
     Ok(if has_room { RecordAdmission::Restored } else { RecordAdmission::NoRoom })
 }
 

@@ -10,7 +10,7 @@ use catraca_core::cell::CellKind;
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
-use super::cell_record::{RecordAdmission, admit};
+use super::cell_record::{RecordAdmission, RestoreTarget, admit};
 use super::{END, FORMAT, FORMAT_WITHOUT_SEQUENCE, MAGIC, RestoreOutcome, SnapshotError};
 use crate::memory::Memory;
 
@@ -129,7 +129,8 @@ impl SnapshotReader {
         let bytes = self.take_bytes(length)?;
         // No lock is needed: no other thread has the store yet.
         let shard = memory.shards[key.shard(memory.bits)].0.get_mut();
-        admit(shard, kind, key, &bytes, now)
+        let target = RestoreTarget { shard, overflow: memory.overflow.get_mut() };
+        admit(target, kind, key, &bytes, now)
             .map_err(|error| SnapshotReadError::Corrupt(error.to_string()))
     }
 

@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::cell_record::encode;
+use super::cell_record::{encode, encode_overflow};
 use super::{END, FORMAT, MAGIC, SnapshotSummary};
 use crate::memory::Memory;
 
@@ -61,6 +61,9 @@ fn write_cells(memory: &Memory, to: &mut ChecksummedFile) -> io::Result<u64> {
         cells += encode(&mut shard.0.lock(), memory.clock.now(), &mut records);
         to.write(&records)?;
     }
+    records.clear();
+    cells += encode_overflow(&memory.overflow.lock(), memory.clock.now(), &mut records);
+    to.write(&records)?;
     Ok(cells)
 }
 

@@ -61,7 +61,9 @@ const NAMESPACES: &str = "WITH RECURSIVE n (namespace) AS (
         SELECT (SELECT min(s.namespace) FROM catraca.subjects AS s
                 WHERE s.namespace > n.namespace)
         FROM n WHERE n.namespace IS NOT NULL)
-    SELECT namespace FROM n WHERE namespace IS NOT NULL";
+    SELECT namespace FROM n WHERE namespace IS NOT NULL
+    UNION SELECT namespace FROM catraca.lists WHERE namespace <> ''
+    UNION SELECT namespace FROM catraca.facts WHERE namespace <> ''";
 
 /// Of the blocks, those that are active and that an act of the block of subject `$2` made, since
 /// that block started at `$3`.
@@ -143,7 +145,7 @@ impl Records {
         })?)
     }
 
-    /// The namespaces of all subjects that the records know.
+    /// The namespaces of all subjects, list entries and facts that the records know.
     pub fn namespaces(&self) -> Result<Vec<String>, RecordsError> {
         Ok(rows(&mut **self.reads.lock(), NAMESPACES, &[], |row| row.get(0))?)
     }

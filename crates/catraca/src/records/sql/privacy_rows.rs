@@ -1,16 +1,18 @@
 //! Export and erasure of the data about one subject.
 //!
-//! Erasure retains and counts active blocks, list entries and debts.
+//! Erasure retains and counts active blocks, list entries and debts, with what explains them: the
+//! steps and the audit since a block started, and the audit since an entry was written.
 
 use catraca_core::time::Time;
 
 use super::block_queries::{BLOCK, all_history, block_row};
 use super::queries::{audit_row, number_parameters, subjects_about};
-use super::value::{Value, values};
+use super::value::{SqlRow, Value, values};
 use crate::records::Records;
 use crate::records::database::{Access, Database, DatabaseResult, rows, transaction};
+use crate::records::display::namespace_of_column;
 use crate::records::error::RecordsError;
-use crate::records::privacy::{ErasureCounts, SubjectExport};
+use crate::records::privacy::{ErasureCounts, ExportedEntry, ExportedFact, SubjectExport};
 use crate::records::record::AttributeValue;
 use crate::records::row::AuditRow;
 
@@ -18,25 +20,34 @@ const AUDIT_OF_SUBJECT: &str = "SELECT id, at, by, act, target, why, before, aft
     FROM catraca.audit WHERE subject = $1 ORDER BY id";
 const AUDIT_ABOUT: &str = "SELECT id, at, by, act, target, why, before, after FROM catraca.audit
     WHERE about = $1 || '=' || $2 OR (about = $2 AND $1 = 'ip') ORDER BY id";
-const FACTS: &str = "SELECT name, fact FROM catraca.facts WHERE attribute = $1 AND value = $2";
+const FACTS: &str = "SELECT name, fact, namespace FROM catraca.facts
+    WHERE attribute = $1 AND value = $2 ORDER BY namespace, name";
 /// An address may also be listed as a range.
-const ENTRIES: &str = "SELECT list, reason, until FROM catraca.lists
+const ENTRIES: &str = "SELECT list, reason, until, namespace FROM catraca.lists
     WHERE value = $2 AND (attribute = $1 OR (attribute = '' AND $1 = 'ip')) ORDER BY id";
 
 const DELETE_ENDED_ENTRIES: &str = "DELETE FROM catraca.lists WHERE value = $2
     AND (attribute = $1 OR (attribute = '' AND $1 = 'ip')) AND until <= $3";
 const DELETE_FACTS: &str = "DELETE FROM catraca.facts WHERE attribute = $1 AND value = $2";
-/// Operator, action and time stay in the audit. The target is erased, unless the list that the
-/// action was about still has the entry.
+/// Operator, action and time stay in the audit. The target is erased, unless the action wrote an
+/// entry that its list still has.
 const ERASE_AUDIT_TARGET: &str = "UPDATE catraca.audit AS a
     SET target = substr(a.target, 1, strpos(a.target, ' ')) || '(erased)', why = NULL,
         before = NULL, after = NULL, about = NULL
     WHERE (a.about = $1 || '=' || $2 OR (a.about = $2 AND $1 = 'ip'))
     AND NOT EXISTS (SELECT 1 FROM catraca.lists AS l WHERE l.value = $2
         AND (l.attribute = $1 OR (l.attribute = '' AND $1 = 'ip'))
-        AND a.target = l.list || ' ' || a.about)";
+        AND a.at >= l.at AND a.target = l.list || CASE WHEN l.namespace = '' THEN ''
+            ELSE '/' || l.namespace END || ' ' || a.about)";
 const ERASE_SUBJECT_TARGET: &str = "UPDATE catraca.audit SET target = '(erased)', before = NULL,
     after = NULL, why = NULL, subject = NULL WHERE subject = $1";
+/// What happened before the active block of a subject started.
+const ERASE_EARLIER_TARGETS: &str = "UPDATE catraca.audit SET target = '(erased)', before = NULL,
+    after = NULL, why = NULL, subject = NULL
+    WHERE subject = $1 AND at < (SELECT since FROM catraca.blocks WHERE subject = $1)";
+const EARLIER_STEPS: &str = "subject = $1 AND id < (SELECT coalesce(max(f.id), 0)
+    FROM catraca.history AS f JOIN catraca.blocks AS b ON b.subject = f.subject
+    WHERE f.subject = $1 AND f.act = 'started' AND f.at <= b.since)";
 const COUNT_BLOCKS: &str = "SELECT count(*) FROM catraca.blocks WHERE subject = $1 AND until > $2";
 const COUNT_DEBTS: &str = "SELECT count(*) FROM catraca.debts WHERE subject = $1";
 
@@ -63,17 +74,28 @@ fn export(database: &mut dyn Database, about: &[AttributeValue]) -> DatabaseResu
         let values = values![attribute, value];
         exported.audit.extend(rows(database, AUDIT_ABOUT, &values, audit_row)?);
         exported.lists.extend(entries(database, &values)?);
-        let facts = rows(database, FACTS, &values, |row| Ok((row.get(0)?, row.get(1)?)))?;
-        exported.facts.extend(facts);
+        exported.facts.extend(rows(database, FACTS, &values, exported_fact)?);
     }
     Ok(exported)
 }
 
-/// The list, the reason and the end of a list entry.
-type ListedValue = (String, Option<String>, Option<i64>);
+fn exported_fact(row: &dyn SqlRow) -> DatabaseResult<ExportedFact> {
+    let namespace = namespace_of_column(row.get(2)?);
+    Ok(ExportedFact { namespace, name: row.get(0)?, fact: row.get(1)? })
+}
 
-fn entries(database: &mut dyn Database, values: &[Value<'_>]) -> DatabaseResult<Vec<ListedValue>> {
-    rows(database, ENTRIES, values, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+fn entries(
+    database: &mut dyn Database,
+    values: &[Value<'_>],
+) -> DatabaseResult<Vec<ExportedEntry>> {
+    rows(database, ENTRIES, values, |row| {
+        Ok(ExportedEntry {
+            namespace: namespace_of_column(row.get(3)?),
+            list: row.get(0)?,
+            reason: row.get(1)?,
+            until: row.get(2)?,
+        })
+    })
 }
 
 fn subjects(database: &mut dyn Database, about: &[AttributeValue]) -> DatabaseResult<Vec<i64>> {
@@ -97,7 +119,7 @@ pub(in crate::records) fn erase(
         }
         for AttributeValue { attribute, value } in about {
             let values = values![attribute, value];
-            let is_active = |entry: &&ListedValue| entry.2.is_none_or(|until| until > now.micros());
+            let is_active = |entry: &&ExportedEntry| entry.until.is_none_or(|until| until > now);
             let listed = entries(database, &values)?;
             erased.retained_lists += listed.iter().filter(is_active).count() as u64;
             database.execute(DELETE_ENDED_ENTRIES, &values![attribute, value, now])?;
@@ -121,11 +143,24 @@ fn erase_subject(
     let debts = count(COUNT_DEBTS, &values![subject])?;
     erased.retained_blocks += blocked;
     erased.retained_debts += debts;
-    if blocked + debts > 0 {
+    if blocked > 0 {
+        let sql = format!(
+            "SELECT count(*) FROM catraca.history WHERE act = 'started' AND {EARLIER_STEPS}"
+        );
+        erased.blocks += count(&sql, &values![subject])?;
+        let sql = format!("DELETE FROM catraca.history WHERE {EARLIER_STEPS}");
+        database.execute(&sql, &values![subject])?;
+        erased.audit += database.execute(ERASE_EARLIER_TARGETS, &values![subject])?;
         return Ok(());
     }
     erased.blocks += count(COUNT_BLOCKS, &values![subject, Time::ZERO])?;
     erased.audit += database.execute(ERASE_SUBJECT_TARGET, &values![subject])?;
+    if debts > 0 {
+        // A debt needs only the key that it is about.
+        database.execute("DELETE FROM catraca.history WHERE subject = $1", &values![subject])?;
+        database.execute("DELETE FROM catraca.blocks WHERE subject = $1", &values![subject])?;
+        return Ok(());
+    }
     // Deletes parts, block and history too, by foreign keys.
     database.execute("DELETE FROM catraca.subjects WHERE id = $1", &values![subject])?;
     Ok(())

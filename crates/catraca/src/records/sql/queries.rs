@@ -2,12 +2,14 @@
 //!
 //! Every decision is counted once, as allowed, denied or blocked, so that the totals add up.
 
+use catraca_core::lists::AccessListEntry;
 use catraca_core::time::Time;
 
 use super::restore::list_target;
 use super::value::{SqlRow, Value, invalid_column, values};
 use crate::records::Records;
 use crate::records::database::{DatabaseResult, rows};
+use crate::records::display::{entry_columns, namespace_column, namespace_of_column};
 use crate::records::error::RecordsError;
 use crate::records::minute_counts::minute_of;
 use crate::records::record::{AttributeValue, ListName};
@@ -16,12 +18,18 @@ use crate::records::row::{
     Totals,
 };
 
-const LISTS: &str = "SELECT id, attribute, value, at, until, reason, by FROM catraca.lists
+const LISTS: &str = "SELECT id, attribute, value, at, until, reason, by, namespace
+    FROM catraca.lists
     WHERE list = $1 AND id < coalesce($2, 9223372036854775807)
-      AND (until IS NULL OR until > $3)
-    ORDER BY id DESC LIMIT $4";
-const FACTS: &str = "SELECT attribute, value, name, fact, at, by FROM catraca.facts
-    WHERE (attribute, value, name) > ($1, $2, $3) ORDER BY attribute, value, name LIMIT $4";
+      AND (until IS NULL OR until > $3) AND ($4 IS NULL OR namespace = $4)
+    ORDER BY id DESC LIMIT $5";
+const LIST_ENTRY: &str = "SELECT id, attribute, value, at, until, reason, by, namespace
+    FROM catraca.lists
+    WHERE list = $1 AND attribute = $2 AND value = $3 AND namespace = $4";
+const FACTS: &str = "SELECT attribute, value, name, fact, at, by, namespace FROM catraca.facts
+    WHERE (attribute, value, name, namespace) > ($1, $2, $3, $4)
+      AND ($5 IS NULL OR namespace = $5)
+    ORDER BY attribute, value, name, namespace LIMIT $6";
 const AUDIT: &str = "SELECT id, at, by, act, target, why, before, after FROM catraca.audit
     WHERE id < coalesce($1, 9223372036854775807)
       AND ($2 IS NULL OR by = $2) AND ($3 IS NULL OR act = $3)
@@ -42,29 +50,58 @@ const TOP_BLOCKED: &str = "SELECT s.namespace, s.policy, s.parts, count(*), max(
     WHERE h.at >= $1 AND h.act IN ('started', 'extended') AND NOT h.shadow
     GROUP BY s.id ORDER BY count(*) DESC, max(h.until) DESC, s.id LIMIT $2";
 
+/// The audit names a value as `attribute=value`, and may have it longer than all other tables.
+const HAS_ATTRIBUTE: &str = "SELECT EXISTS (SELECT 1 FROM catraca.parts WHERE attribute = $1)
+    OR EXISTS (SELECT 1 FROM catraca.lists WHERE attribute = $1)
+    OR EXISTS (SELECT 1 FROM catraca.facts WHERE attribute = $1)
+    OR EXISTS (SELECT 1 FROM catraca.audit
+        WHERE substr(about, 1, length($1) + 1) = $1 || '=')";
+
 impl Records {
-    /// Active entries of a list, newest first, with ids below `before`.
+    /// Whether any row is about a value of this attribute.
+    pub fn has_attribute(&self, attribute: &str) -> Result<bool, RecordsError> {
+        let found = self.rows(HAS_ATTRIBUTE, &values![attribute], |row| row.get(0))?;
+        Ok(found.first().copied().unwrap_or(false))
+    }
+
+    /// Active entries of a list, newest first, with ids below `before`. With a namespace, only
+    /// those of this namespace.
     pub fn lists(
         &self,
         list: ListName,
+        namespace: Option<&str>,
         before: Option<i64>,
         limit: u32,
         now: Time,
     ) -> Result<Page<ListRow, i64>, RecordsError> {
         let limit = page_size(limit);
-        let values = values![list.as_str(), before, now, limit + 1];
+        let values = values![list.as_str(), before, now, namespace, limit + 1];
         Ok(page(self.rows(LISTS, &values, list_row)?, limit, |last| last.id))
     }
 
-    /// Facts in the order of attribute, value and name, after the position `after`.
+    /// The row of an entry of a list.
+    pub fn list_row(
+        &self,
+        list: ListName,
+        entry: &AccessListEntry,
+    ) -> Result<Option<ListRow>, RecordsError> {
+        let namespace = namespace_column(entry.namespace.as_deref());
+        let (attribute, value) = entry_columns(entry);
+        let values = values![list.as_str(), &attribute, &value, namespace];
+        Ok(self.rows(LIST_ENTRY, &values, list_row)?.pop())
+    }
+
+    /// Facts in the order of attribute, value, name and namespace, after the position `after`. With
+    /// a namespace, only those of this namespace.
     pub fn facts(
         &self,
+        namespace: Option<&str>,
         after: Option<FactCursor>,
         limit: u32,
     ) -> Result<Page<FactRow, FactCursor>, RecordsError> {
         let limit = page_size(limit);
-        let (attribute, value, name) = after.unwrap_or_default();
-        let values = values![&attribute, &value, &name, limit + 1];
+        let (attribute, value, name, last_namespace) = after.unwrap_or_default();
+        let values = values![&attribute, &value, &name, &last_namespace, namespace, limit + 1];
         Ok(page(self.rows(FACTS, &values, fact_row)?, limit, FactRow::cursor))
     }
 
@@ -141,7 +178,7 @@ pub(super) fn page<T, C>(mut rows: Vec<T>, limit: i64, cursor: impl Fn(&T) -> C)
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(cursor);
-    Page { rows, next }
+    Page { rows, next, incomplete: None }
 }
 
 /// Replaces each `?` by the next numbered parameter, after `used` earlier ones.
@@ -183,6 +220,7 @@ pub(super) fn audit_row(row: &dyn SqlRow) -> DatabaseResult<AuditRow> {
 fn list_row(row: &dyn SqlRow) -> DatabaseResult<ListRow> {
     Ok(ListRow {
         id: row.get(0)?,
+        namespace: namespace_of_column(row.get(7)?),
         what: list_target(row.get(1)?, row.get(2)?)?,
         at: row.get(3)?,
         until: row.get(4)?,
@@ -193,6 +231,7 @@ fn list_row(row: &dyn SqlRow) -> DatabaseResult<ListRow> {
 
 fn fact_row(row: &dyn SqlRow) -> DatabaseResult<FactRow> {
     Ok(FactRow {
+        namespace: namespace_of_column(row.get(6)?),
         about: AttributeValue { attribute: row.get(0)?, value: row.get(1)? },
         name: row.get(2)?,
         fact: row.get(3)?,

@@ -12,15 +12,16 @@ use catraca_core::time::Time;
 use super::value::{SqlRow, Value, invalid_column, values};
 use crate::records::Records;
 use crate::records::database::{Access, Database, DatabaseResult, transaction};
+use crate::records::display::namespace_of_column;
 use crate::records::error::RecordsError;
 use crate::records::record::{AttributeValue, ListName, PolicyReset, parse_mode, parse_origin};
-use crate::records::row::{RestoreScope, RestoredDebt, RestoredItem, TextInterner};
+use crate::records::row::{RestoreScope, RestoredDebt, RestoredFact, RestoredItem, TextInterner};
 
 const FREED: &str =
     "SELECT key, coalesce(reset >= $1, false) FROM catraca.blocks WHERE freed >= $1";
-const LISTS: &str = "SELECT list, attribute, value, reason, until FROM catraca.lists
+const LISTS: &str = "SELECT list, attribute, value, reason, until, namespace FROM catraca.lists
     WHERE until IS NULL OR until > $1 ORDER BY id";
-const FACTS: &str = "SELECT attribute, value, name, fact FROM catraca.facts";
+const FACTS: &str = "SELECT attribute, value, name, fact, namespace FROM catraca.facts";
 const MODES: &str = "SELECT policy, mode FROM catraca.modes";
 const RESETS: &str = "SELECT policy, epoch FROM catraca.resets";
 const ACTIVE_BLOCKS: &str = "SELECT key, until, origin, shadow, reason, status, message, level,
@@ -135,7 +136,8 @@ fn list(row: &dyn SqlRow) -> DatabaseResult<RestoredItem> {
     let name: &str = row.get(0)?;
     let list = [ListName::Allow, ListName::Block].into_iter().find(|list| list.as_str() == name);
     let target = list_target(row.get(1)?, row.get(2)?)?;
-    let entry = AccessListEntry { target, reason: row.get(3)?, until: row.get(4)? };
+    let namespace = namespace_of_column(row.get(5)?);
+    let entry = AccessListEntry { namespace, target, reason: row.get(3)?, until: row.get(4)? };
     Ok(RestoredItem::List(list.ok_or_else(|| invalid_column("list"))?, entry))
 }
 
@@ -150,7 +152,9 @@ pub(super) fn list_target(attribute: String, value: String) -> DatabaseResult<Li
 
 fn fact(row: &dyn SqlRow) -> DatabaseResult<RestoredItem> {
     let about = AttributeValue { attribute: row.get(0)?, value: row.get(1)? };
-    Ok(RestoredItem::Fact(about, row.get(2)?, row.get(3)?))
+    let namespace = namespace_of_column(row.get(4)?);
+    let fact = RestoredFact { namespace, about, name: row.get(2)?, fact: row.get(3)? };
+    Ok(RestoredItem::Fact(fact))
 }
 
 fn mode(row: &dyn SqlRow) -> DatabaseResult<RestoredItem> {

@@ -123,6 +123,7 @@ pub(in crate::records) enum Column<'r> {
     Int(i64),
     Text(&'r str),
     Bytes(&'r [u8]),
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "SQLite has no such type"))]
     Flag(bool),
 }
 

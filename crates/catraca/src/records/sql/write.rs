@@ -61,11 +61,15 @@ impl RecordWriter<'_> {
             RecordKind::ResetPolicy(reset) => self.reset_policy(reset),
             RecordKind::Debt(debt) => self.write_debt(debt),
             RecordKind::List(list, entry) => self.list(*list, entry),
-            RecordKind::Unlist(list, what) => self.unlist(*list, what),
-            RecordKind::SetFacts(about, facts) => self.set_facts(about, facts),
+            RecordKind::Unlist(list, entry) => self.unlist(*list, entry),
+            RecordKind::SetFacts { namespace, about, facts } => {
+                self.set_facts(namespace.as_deref(), about, facts)
+            }
             RecordKind::MergeFacts { into, from } => self.merge_facts(into, from),
             RecordKind::HideValues(attributes, digester) => self.hide_values(attributes, digester),
-            RecordKind::ForgetFacts(about) => self.forget_facts(about),
+            RecordKind::ForgetFacts { namespace, about } => {
+                self.forget_facts(namespace.as_deref(), about)
+            }
             RecordKind::Mode(policy, mode) => self.set_mode(policy, mode.map(|mode| mode.as_str())),
             RecordKind::Catalog(revision) => self.write_revision(revision),
             RecordKind::RequireKeys(required) => self.require_keys(*required),

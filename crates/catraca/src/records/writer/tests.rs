@@ -15,6 +15,7 @@ use crate::records::sql::value::Value;
 struct ScriptedDatabase {
     outcomes: Arc<Mutex<VecDeque<Outcome>>>,
     written: Arc<Mutex<Vec<String>>>,
+    file_fault: Arc<Mutex<Option<&'static str>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -59,6 +60,10 @@ impl Database for ScriptedDatabase {
 
     fn query(&mut self, _: &str, _: &[Value<'_>], _: RowVisitor<'_>) -> DatabaseResult<()> {
         Ok(())
+    }
+
+    fn file_fault(&mut self) -> Option<String> {
+        self.file_fault.lock().map(str::to_owned)
     }
 
     fn backup(&mut self, _: &std::path::Path) -> DatabaseResult<()> {
@@ -136,4 +141,21 @@ fn a_writer_that_panics_answers_all_receipts() {
     queue.submit(note("b"), Some(ack_sender));
     let Ack::NotYet(why) = receipt.wait() else { panic!("acknowledged") };
     assert!(why.contains("restart"), "{why}");
+}
+
+/// Without any record, the next idle round notices that the file is lost, and that it is back.
+#[test]
+fn a_lost_file_is_noticed_while_nothing_is_written() {
+    let database = ScriptedDatabase::default();
+    let queue = Arc::new(RecordQueue::default());
+    let mut writer = WriterThread {
+        database: Box::new(database.clone()),
+        queue: Arc::clone(&queue),
+        minute_counts: Arc::new(MinuteCounts::new()),
+    };
+    for fault in [None, Some("the file was deleted"), None] {
+        *database.file_fault.lock() = fault;
+        writer.maintain();
+        assert_eq!(queue.health().file_fault.as_deref(), fault);
+    }
 }

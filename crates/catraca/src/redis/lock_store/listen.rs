@@ -19,7 +19,7 @@ use crate::redis::handshake::ConnectSettings;
 use crate::redis::url::RedisAddress;
 
 /// The pause before subscribing again.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(250);
 /// How often a subscription without messages is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a server may take to answer.
@@ -46,6 +46,8 @@ impl FreedListener {
                 let _ = self.freed.send(FreedNotice::Any);
                 self.receive(&server, connection, pushes).await;
             }
+            // Without a subscription waiters check their names once in this pause.
+            let _ = self.freed.send(FreedNotice::Any);
             sleep(PAUSE).await;
         }
     }

@@ -59,14 +59,14 @@ async fn changes_of_one_fact_are_recorded_as_they_took_effect() {
     let app = app_with(&file);
     let replaced = change_at_once(&app, |app, number| async move {
         let facts = FactMap::from([("plan".to_owned(), number.clone())]);
-        let changed = app.set_facts(&by(&number), "ip", IP, facts).await.unwrap();
+        let changed = app.set_facts(&by(&number), None, "ip", IP, facts).await.unwrap();
         assert_eq!(changed.after["plan"], number);
         changed.before.get("plan").cloned()
     });
     let replaced = replaced.await;
     let last = assert_recorded_in_order(&file, &replaced, |number| Some(number.to_string()));
-    assert_eq!(app.facts_about("ip", IP).unwrap()["plan"], last.to_string());
-    let stored = app.stated_facts(None, 9).await.unwrap().rows;
+    assert_eq!(app.facts_about(None, "ip", IP).unwrap()["plan"], last.to_string());
+    let stored = app.stated_facts(None, None, 9).await.unwrap().rows;
     assert_eq!((stored.len(), &*stored[0].fact), (1, &*last.to_string()));
 }
 
@@ -77,6 +77,7 @@ async fn changes_of_one_list_entry_are_recorded_as_they_took_effect() {
     let app = app_with(&file);
     let replaced = change_at_once(&app, |app, number| async move {
         let entry = |address: &str| NewListEntry {
+            namespace: None,
             target: ListTargetText::Range(address.to_owned()),
             until: None,
             reason: Some(number.clone()),
@@ -93,11 +94,11 @@ async fn changes_of_one_list_entry_are_recorded_as_they_took_effect() {
     });
     let replaced = replaced.await;
     let last = assert_recorded_in_order(&file, &replaced, |number| Some(number.to_string()));
-    let stored = app.list_entries(ListName::Block, None, 9).await.unwrap().rows;
+    let stored = app.list_entries(ListName::Block, None, None, 9).await.unwrap().rows;
     assert_eq!(stored.len(), ADDRESSES.len());
     for row in stored {
         assert_eq!(row.reason, Some(last.to_string()));
-        let active = app.engine().run_time_list_entry(ListName::Block, &row.what).unwrap();
+        let active = app.engine().run_time_list_entry(ListName::Block, None, &row.what).unwrap();
         assert_eq!(active.reason, row.reason);
     }
 }
@@ -131,11 +132,11 @@ async fn a_fact_and_an_erasure_at_once_leave_the_same_in_engine_and_records() {
     let app = app_with(&file);
     for round in 0..100 {
         let facts = FactMap::from([("plan".to_owned(), "gold".to_owned())]);
-        let set = app.set_facts(&ANA, "ip", IP, facts);
+        let set = app.set_facts(&ANA, None, "ip", IP, facts);
         let (set, erased) = tokio::join!(set, app.erase(&ANA, "ip", IP));
         assert!(set.unwrap().durable && erased.unwrap().durable);
-        let is_active = app.facts_about("ip", IP).unwrap().contains_key("plan");
-        let is_stored = !app.stated_facts(None, 9).await.unwrap().rows.is_empty();
+        let is_active = app.facts_about(None, "ip", IP).unwrap().contains_key("plan");
+        let is_stored = !app.stated_facts(None, None, 9).await.unwrap().rows.is_empty();
         assert_eq!(is_active, is_stored, "round {round}");
     }
 }

@@ -40,10 +40,10 @@ async fn a_reset_whose_caller_goes_away_is_applied_recorded_and_published() {
 async fn a_fact_whose_caller_goes_away_is_recorded_and_published() {
     let nodes = Nodes::start().await;
     let gold = [("plan".to_owned(), "gold".to_owned())].into();
-    start_and_drop(nodes.here.set_facts(&ANA, "ip", IP, gold));
+    start_and_drop(nodes.here.set_facts(&ANA, None, "ip", IP, gold));
     nodes.wait_published().await;
     assert_eq!(acts(&nodes).len(), 1);
-    assert_eq!(nodes.there.facts_about("ip", IP).unwrap()["plan"], "gold");
+    assert_eq!(nodes.there.facts_about(None, "ip", IP).unwrap()["plan"], "gold");
 }
 
 #[tokio::test]

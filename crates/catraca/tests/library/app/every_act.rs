@@ -13,14 +13,14 @@ const RANGE: &str = "198.51.100.0/24";
 
 fn list_entry() -> AccessListEntry {
     let target = ListTarget::Range(AddressRange::parse(RANGE).unwrap());
-    AccessListEntry { target, reason: Some("scanner".to_owned()), until: None }
+    AccessListEntry { namespace: None, target, reason: Some("scanner".to_owned()), until: None }
 }
 
 /// Gives every act something to change.
 pub fn set_up(app: &App) {
     let engine = app.engine();
     engine.block("default", "login", &subject(), proposal(None)).unwrap();
-    engine.state_facts("ip", IP, &[("plan", "gold")]).unwrap();
+    engine.state_facts(None, "ip", IP, &[("plan", "gold")]).unwrap();
     engine.add_to_list(ListName::Block, vec![list_entry()]);
 }
 
@@ -42,10 +42,10 @@ pub async fn try_every_act(
         ("reset", app.reset(by, "default", "login", &subject()).await.map(drop)),
         ("reset_policy", app.reset_policy(by, "login").await.map(drop)),
         ("set_mode", app.set_mode(by, "login", Some(Mode::Off)).await.map(drop)),
-        ("set_facts", app.set_facts(by, "ip", IP, facts).await.map(drop)),
-        ("forget_facts", app.forget_facts(by, "ip", IP).await.map(drop)),
+        ("set_facts", app.set_facts(by, None, "ip", IP, facts).await.map(drop)),
+        ("forget_facts", app.forget_facts(by, None, "ip", IP).await.map(drop)),
         ("add_to_list", app.add_to_list(by, list, vec![(entry, None)], false).await.map(drop)),
-        ("remove_from_list", app.remove_from_list(by, list, &target).await.map(drop)),
+        ("remove_from_list", app.remove_from_list(by, list, None, &target).await.map(drop)),
         ("export", app.export(by, "ip", IP).await.map(drop)),
         ("erase", app.erase(by, "ip", IP).await.map(drop)),
     ]
@@ -67,8 +67,8 @@ pub async fn state(app: &App) -> impl PartialEq + std::fmt::Debug {
     let peek = Check { lists: false, ..Check::new("login", subject()) };
     (
         app.peek(&peek).await.unwrap(),
-        app.facts_about("ip", IP).unwrap(),
-        app.engine().run_time_list_entry(ListName::Block, &list_entry().target),
+        app.facts_about(None, "ip", IP).unwrap(),
+        app.engine().run_time_list_entry(ListName::Block, None, &list_entry().target),
         app.engine().mode_override("login"),
     )
 }

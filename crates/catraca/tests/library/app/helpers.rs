@@ -1,8 +1,8 @@
 //! Applications with records, alone or over a store that several nodes share.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use catraca::core::batch::{Batch, Reply};
 use catraca::records::{AuditRow, Operator, Options, Records};
@@ -51,6 +51,14 @@ impl RecordsFile {
         Self { path, records: Arc::new(Records::open(&url, Options::default()).unwrap()) }
     }
 
+    /// Makes the writer wait until the connection is dropped, for up to 5 seconds: another writer
+    /// has the file.
+    pub fn hold_writes(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(&self.path).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        connection
+    }
+
     /// The audit, oldest first.
     pub fn audit(&self) -> Vec<AuditRow> {
         let query = catraca::records::AuditQuery { limit: 1_000, ..Default::default() };
@@ -77,7 +85,11 @@ struct Server {
     clock: ManualClock,
     changes: AtomicU64,
     is_held: watch::Sender<bool>,
+    /// Runs once, before the next release reaches the memory.
+    before_release: Mutex<Option<ReleaseHook>>,
 }
+
+type ReleaseHook = Box<dyn FnOnce(&Memory) + Send>;
 
 impl HeldStore {
     pub fn new(clock: &ManualClock) -> Self {
@@ -86,7 +98,13 @@ impl HeldStore {
             clock: clock.clone(),
             changes: AtomicU64::new(0),
             is_held: watch::Sender::new(false),
+            before_release: Mutex::new(None),
         }))
+    }
+
+    /// Does something to the memory between a release's read of the records and its effect.
+    pub fn before_release(&self, hook: impl FnOnce(&Memory) + Send + 'static) {
+        *self.0.before_release.lock().unwrap() = Some(Box::new(hook));
     }
 
     pub fn hold(&self, is_held: bool) {
@@ -102,6 +120,10 @@ impl SharedStore for HeldStore {
     fn apply<'a>(&'a self, batch: &'a Batch, when: When) -> StoreFuture<'a, Reply> {
         Box::pin(async move {
             self.wait().await;
+            if matches!(batch, Batch::Unblock(_)) {
+                let hook = self.0.before_release.lock().unwrap().take();
+                hook.into_iter().for_each(|hook| hook(&self.0.memory));
+            }
             self.0.memory.apply(batch, when)
         })
     }
@@ -132,6 +154,7 @@ pub struct Nodes {
     pub there: App,
     pub store: HeldStore,
     pub file: RecordsFile,
+    pub clock: ManualClock,
 }
 
 impl Nodes {
@@ -141,7 +164,7 @@ impl Nodes {
         let file = RecordsFile::new();
         let here = start_node(&store, &file, &clock).await;
         let there = start_node(&store, &file, &clock).await;
-        Self { here, there, store, file }
+        Self { here, there, store, file, clock }
     }
 
     /// Waits until the other node notices a change.

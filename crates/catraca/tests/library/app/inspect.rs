@@ -1,13 +1,13 @@
 //! Inspect: all there is to know of a subject, without a change.
 
-use catraca::app::{FactMap, InspectedPolicy};
+use catraca::app::{EntrySource, FactMap, InspectedPolicy};
 use catraca::core::address::AddressRange;
 use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::records::ListName;
-use catraca::{App, Reason, Subject};
+use catraca::{App, Catalog, Reason, Span, Subject};
 
 use super::helpers::{
-    ANA, IP, RecordsFile, app_with, app_without_records, check, proposal, subject,
+    ANA, CATALOG, IP, RecordsFile, START, app_with, app_without_records, check, proposal, subject,
 };
 
 fn policy<'i>(policies: &'i [InspectedPolicy], name: &str) -> &'i InspectedPolicy {
@@ -16,7 +16,7 @@ fn policy<'i>(policies: &'i [InspectedPolicy], name: &str) -> &'i InspectedPolic
 
 async fn list_subject(app: &App) {
     let target = ListTarget::Range(AddressRange::parse("192.0.2.0/24").unwrap());
-    let entry = AccessListEntry { target, reason: None, until: None };
+    let entry = AccessListEntry { namespace: None, target, reason: None, until: None };
     app.add_to_list(&ANA, ListName::Allow, vec![(entry, None)], false).await.unwrap();
 }
 
@@ -27,16 +27,17 @@ async fn a_subject_is_shown_with_its_list_figures_facts_and_blocks() {
     check(&app, "pay").await;
     check(&app, "pay").await;
     let before = app.inspect("default", &subject()).await.unwrap();
-    assert_eq!((before.list, before.blocks.len(), before.policies.len()), (None, 0, 2));
+    assert!(before.list.is_none());
+    assert_eq!((before.blocks.len(), before.policies.len()), (0, 2));
     assert_eq!(policy(&before.policies, "login").row.remaining, Some(3));
     assert_eq!(before.facts, FactMap::from([("country".to_owned(), "pt".to_owned())]));
 
     app.block(&ANA, "default", "login", &subject(), proposal(Some("fraud"))).await.unwrap();
     let gold = FactMap::from([("plan".to_owned(), "gold".to_owned())]);
-    app.set_facts(&ANA, "ip", IP, gold).await.unwrap();
+    app.set_facts(&ANA, None, "ip", IP, gold).await.unwrap();
     list_subject(&app).await;
     let after = app.inspect("default", &subject()).await.unwrap();
-    assert_eq!(after.list, Some(Reason::Allowlisted));
+    assert_eq!(after.list.unwrap().decision, Reason::Allowlisted);
     let login = policy(&after.policies, "login");
     assert!(!login.row.allowed, "a list must not hide the figures");
     assert_eq!(policy(&after.policies, "pay").row.balance, Some(8));
@@ -46,9 +47,47 @@ async fn a_subject_is_shown_with_its_list_figures_facts_and_blocks() {
     assert_eq!((&*block.subject.policy, reason), ("login", Some("fraud")));
 
     let other = app.inspect("default", &Subject::from([("ip", "198.51.100.7")])).await.unwrap();
-    assert_eq!((other.list, other.blocks.len(), other.facts.len()), (None, 0, 0));
+    assert!(other.list.is_none());
+    assert_eq!((other.blocks.len(), other.facts.len()), (0, 0));
     let elsewhere = app.inspect("elsewhere", &subject()).await.unwrap();
     assert_eq!(elsewhere.blocks.len(), 0, "blocks of another namespace");
+}
+
+/// Regression: an inspection did not say why, until when and by whom a caller is listed.
+#[tokio::test]
+async fn the_entry_that_decides_is_shown_with_its_origin() {
+    let file = RecordsFile::new();
+    let app = app_with(&file);
+    let catalog = format!("{CATALOG}\n[[blocklist]]\nrange = '192.0.2.0/24'\nreason = 'abuse'\n");
+    app.engine().reload(Catalog::parse(&catalog).unwrap());
+    let by_catalog = app.inspect("default", &subject()).await.unwrap().list.unwrap();
+    assert_eq!(by_catalog.decision, Reason::Blocklisted);
+    assert_eq!(by_catalog.entry.reason.as_deref(), Some("abuse"));
+    assert_eq!(by_catalog.source, EntrySource::Catalog);
+
+    let target = ListTarget::Range(AddressRange::parse("192.0.2.1").unwrap());
+    let until = Some(START.after(Span::from_secs(60)));
+    let reason = Some("our monitoring".to_owned());
+    let entry = AccessListEntry { namespace: None, target, reason, until };
+    app.add_to_list(&ANA, ListName::Allow, vec![(entry.clone(), None)], false).await.unwrap();
+    let by_operator = app.inspect("default", &subject()).await.unwrap().list.unwrap();
+    assert_eq!((by_operator.decision, by_operator.entry), (Reason::Allowlisted, entry));
+    let source = EntrySource::RunTime { since: Some(START), by: Some("ana".to_owned()) };
+    assert_eq!(by_operator.source, source);
+}
+
+#[tokio::test]
+async fn the_value_of_a_listed_private_attribute_is_a_pseudonym() {
+    let file = RecordsFile::new();
+    let app = app_with(&file);
+    let catalog = format!(
+        "{CATALOG}\n[attribute.customer]\nprivate = true\n\
+         [[blocklist]]\nattribute = 'customer'\nvalue = 'c-4711'\n"
+    );
+    app.engine().reload(Catalog::parse(&catalog).unwrap());
+    let subject = Subject::from([("customer", "c-4711")]);
+    let found = app.inspect("default", &subject).await.unwrap().list.unwrap();
+    assert!(!format!("{found:?}").contains("c-4711"), "{found:?}");
 }
 
 #[tokio::test]

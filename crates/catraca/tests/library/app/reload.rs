@@ -1,10 +1,11 @@
 //! A reload records the revision, the changes, and who made them.
 
-use catraca::app::{CatalogChange, FactMap};
-use catraca::{App, Catalog};
+use catraca::app::{CatalogChange, FactMap, ReloadedCatalog};
+use catraca::{App, Catalog, ManualClock, Span};
 
 use super::helpers::{
-    ANA, CATALOG, IP, RecordsFile, app_with, app_without_records, check, proposal, subject,
+    ANA, CATALOG, IP, RecordsFile, START, app_with, app_with_clock, app_without_records, check,
+    proposal, subject,
 };
 
 /// A catalog with one policy more.
@@ -14,7 +15,7 @@ fn larger_catalog() -> Catalog {
 }
 
 /// Reloads as an operator, on a thread for blocking work: a reload waits for the disk.
-async fn reload(app: &App, catalog: Catalog, requires_keys: bool) -> bool {
+async fn reload(app: &App, catalog: Catalog, requires_keys: bool) -> ReloadedCatalog {
     let app = app.clone();
     let reload = move || {
         let changes = ["policy search is new".to_owned(), "policy pay is cheaper".to_owned()];
@@ -30,7 +31,7 @@ async fn the_revision_and_each_change_are_recorded() {
     let file = RecordsFile::new();
     let app = app_with(&file);
     let revision = larger_catalog().revision;
-    assert!(reload(&app, larger_catalog(), false).await);
+    assert!(reload(&app, larger_catalog(), false).await.durable);
     assert!(check(&app, "search").await.allowed);
     let [row] = &file.records.revisions(9).unwrap()[..] else { panic!() };
     assert_eq!(
@@ -45,15 +46,47 @@ async fn the_revision_and_each_change_are_recorded() {
     assert!(!file.records.keys_required().unwrap());
 }
 
+/// Regression: if the server saw the changed files first, the reason of a reload was lost.
 #[tokio::test]
-async fn the_same_revision_records_only_that_keys_are_needed() {
+async fn a_reload_of_what_is_in_force_is_audited_with_its_reason() {
+    let file = RecordsFile::new();
+    let clock = ManualClock::at(START);
+    let app = app_with_clock(&file, &clock);
+    clock.advance(Span::from_secs(60));
+    let by_watcher = app.clone();
+    let reloaded = tokio::task::spawn_blocking(move || {
+        let catalog = larger_catalog();
+        let why = "the files changed";
+        by_watcher.reload(CatalogChange {
+            catalog,
+            changes: &[],
+            requires_keys: false,
+            by: None,
+            why,
+        })
+    });
+    assert_eq!(reloaded.await.unwrap().in_force_since, None);
+    let reloads = || file.audit().into_iter().filter(|row| row.act == "reload").collect::<Vec<_>>();
+    assert_eq!(reloads(), [], "files have no operator");
+    clock.advance(Span::from_secs(60));
+    let reloaded = reload(&app, larger_catalog(), false).await;
+    let since = START.after(Span::from_secs(60));
+    assert_eq!(reloaded, ReloadedCatalog { in_force_since: Some(since), durable: true });
+    let [act] = &reloads()[..] else { panic!("{:?}", file.audit()) };
+    assert_eq!((&*act.by, &*act.act, act.why.as_deref()), ("ana", "reload", Some("case 7")));
+    let target = format!("revision {}, in force since {since}", larger_catalog().revision);
+    assert_eq!(act.target, target);
+}
+
+#[tokio::test]
+async fn the_same_revision_records_only_the_reload_and_that_keys_are_needed() {
     let file = RecordsFile::new();
     let app = app_with(&file);
-    assert!(reload(&app, Catalog::parse(CATALOG).unwrap(), false).await);
-    assert_eq!((file.records.revisions(9).unwrap(), file.audit()), (vec![], vec![]));
-    assert!(reload(&app, Catalog::parse(CATALOG).unwrap(), true).await);
+    assert!(reload(&app, Catalog::parse(CATALOG).unwrap(), true).await.durable);
     assert_eq!(file.records.revisions(9).unwrap(), []);
     assert!(file.records.keys_required().unwrap());
+    let acts: Vec<_> = file.audit().into_iter().map(|row| row.act).collect();
+    assert_eq!(acts, ["reload", "auth"]);
 }
 
 /// Such a fact is not lost: it counts again when a later catalog frees its name.
@@ -62,20 +95,20 @@ async fn facts_whose_name_the_catalog_takes_are_counted() {
     let file = RecordsFile::new();
     let app = app_with(&file);
     let gold = FactMap::from([("plan".to_owned(), "gold".to_owned())]);
-    app.set_facts(&ANA, "ip", IP, gold).await.unwrap();
+    app.set_facts(&ANA, None, "ip", IP, gold).await.unwrap();
     assert_eq!(app.engine().ignored_facts(), 0);
     let by_plan = CATALOG.replacen("by     = [\"ip\"]", "by     = [\"ip\", \"plan\"]", 1);
     reload(&app, Catalog::parse(&by_plan).unwrap(), false).await;
     assert_eq!(app.engine().ignored_facts(), 1);
     reload(&app, larger_catalog(), false).await;
     assert_eq!(app.engine().ignored_facts(), 0);
-    assert_eq!(app.facts_about("ip", IP).unwrap()["plan"], "gold");
+    assert_eq!(app.facts_about(None, "ip", IP).unwrap()["plan"], "gold");
 }
 
 #[tokio::test]
 async fn without_records_it_applies_and_is_not_on_disk() {
     let app = app_without_records();
-    assert!(!reload(&app, larger_catalog(), false).await);
+    assert!(!reload(&app, larger_catalog(), false).await.durable);
     assert!(check(&app, "search").await.allowed);
 }
 

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::SystemTime;
 
 use catraca::clock::Clock;
 use catraca::memory::{Memory, MemoryOptions};
@@ -133,11 +134,11 @@ fn batches_in_any_order_neither_deadlock_nor_lose_a_unit() {
 struct TickingClock(AtomicI64);
 
 impl Clock for TickingClock {
-    fn now(&self) -> Time {
+    fn system_time(&self) -> SystemTime {
         let tick = self.0.fetch_add(1, Ordering::SeqCst);
         // Lets another thread overtake one that reads the time before it has locked the key.
         thread::yield_now();
-        Time::from_micros(START.micros() + tick)
+        Time::from_micros(START.micros() + tick).into()
     }
 }
 

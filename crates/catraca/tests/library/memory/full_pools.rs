@@ -78,6 +78,7 @@ fn settle_row(number: u64, limit: Limit) -> SettleRow {
         key: key(number),
         family: 1,
         tier_counter: None,
+        shared: None,
         limit,
         held: 1,
         at: START,

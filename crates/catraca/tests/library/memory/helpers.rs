@@ -75,6 +75,7 @@ pub fn row(key: Key, limit: Limit) -> CheckRow {
         key,
         family: 1,
         tier_counter: None,
+        shared: None,
         limit,
         held: 1,
         penalty: None,

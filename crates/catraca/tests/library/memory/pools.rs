@@ -158,6 +158,7 @@ fn settle(memory: &Memory, number: u64, expires: Time) -> SettleReply {
         key: key(number),
         family: 1,
         tier_counter: None,
+        shared: None,
         limit: bucket(10, HOUR),
         held: 1,
         at: START,
@@ -222,6 +223,7 @@ fn strikes_and_ratios_find_room_when_newcomers_do_not() {
     let row = |number| catraca_core::batch::ReconcileRow {
         key: key(OTHERS + number),
         terms,
+        shared: None,
         available: 0,
         observed_at: START,
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catraca_core::batch::{
     BanRow, Batch, CheckBatch, CheckRow, CreditBatch, CreditRow, NewReference, ReconcileRow,
-    ReferenceUpdate, SettleBatch, SettleRow, WatchRow,
+    ReferenceUpdate, SettleBatch, SettleRow, UnblockRow, WatchRow,
 };
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
@@ -42,7 +42,7 @@ impl BatchGenerator {
             14 => Batch::Recall(self.reference()),
             15 => self.credit(),
             16 => self.block(),
-            17 => Batch::Unblock(self.keys(3)),
+            17 => Batch::Unblock(self.keys(3).into_iter().map(UnblockRow::from).collect()),
             18 if self.rng.one_in(4) => Batch::Reset(self.keys(2)),
             _ => self.reconcile(),
         }
@@ -100,6 +100,7 @@ impl BatchGenerator {
             key,
             family: 1,
             tier_counter: None,
+            shared: None,
             limit: limit_of(key),
             held,
             at: self.now.before(self.span(500)),
@@ -139,7 +140,7 @@ impl BatchGenerator {
 
     fn credit(&mut self) -> Batch {
         let rows = self.keys(2).into_iter().filter_map(|key| match limit_of(key) {
-            Limit::Bucket(terms) => Some(CreditRow { key, terms, amount: 2 }),
+            Limit::Bucket(terms) => Some(CreditRow { key, terms, shared: None, amount: 2 }),
             _ => None,
         });
         let rows = rows.collect();
@@ -158,6 +159,7 @@ impl BatchGenerator {
         let row = |rng: &mut Rng, now: Time| ReconcileRow {
             key: key(6 * rng.below(KEYS / 6)),
             terms,
+            shared: None,
             available: rng.amount(12) - 1,
             observed_at: now.before(Span::from_millis(rng.amount(400))),
         };

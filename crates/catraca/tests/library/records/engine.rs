@@ -184,7 +184,7 @@ fn a_fact_about_a_private_value_is_kept_as_a_pseudonym_and_still_found() {
     let (before, clock) = engine(TIERS, &records);
     let about = before.stored_names("token", "secret-token").unwrap().swap_remove(0);
     let facts = vec![("plan".to_owned(), "gold".to_owned())];
-    let state = RecordKind::SetFacts(about, facts);
+    let state = RecordKind::SetFacts { namespace: None, about, facts };
     assert!(records.record(vec![Record::operator(at(0), "ana", None, state)]).wait().is_durable());
     drop((before, records));
     let (after, _records) = restart(&database, TIERS, &clock);
@@ -205,7 +205,12 @@ fn lists_made_at_run_time_stand_after_a_restart() {
     let range = ListTarget::Range(AddressRange::parse("203.0.113.0/24").unwrap());
     let token = ListTarget::Value { attribute: hidden.attribute, value: hidden.value };
     let list = |name, what, until| {
-        let entry = AccessListEntry { target: what, reason: Some("case 7".to_owned()), until };
+        let entry = AccessListEntry {
+            namespace: None,
+            target: what,
+            reason: Some("case 7".to_owned()),
+            until,
+        };
         Record::operator(at(0), "ana", None, RecordKind::List(name, entry))
     };
     let all = vec![

@@ -161,8 +161,12 @@ fn an_entry_is_changed_not_doubled_and_audited_with_what_was_before() {
     let records = database.open();
     let what = ListTarget::Range(AddressRange::parse("203.0.113.0/24").unwrap());
     let list = |until, reason: &str| {
-        let entry =
-            AccessListEntry { target: what.clone(), reason: Some(reason.to_owned()), until };
+        let entry = AccessListEntry {
+            namespace: None,
+            target: what.clone(),
+            reason: Some(reason.to_owned()),
+            until,
+        };
         Record::operator(at(0), "ana", Some("case 9"), RecordKind::List(ListName::Block, entry))
     };
     write(&records, vec![list(Some(at(60)), "scan")]);
@@ -175,7 +179,7 @@ fn an_entry_is_changed_not_doubled_and_audited_with_what_was_before() {
     assert_eq!(audit.len(), 2);
     assert!(audit[0].before.as_ref().unwrap().contains("scan"), "{audit:?}");
     assert_eq!(audit[0].why.as_deref(), Some("case 9"));
-    let unlist = RecordKind::Unlist(ListName::Block, what);
+    let unlist = RecordKind::Unlist(ListName::Block, entry.clone());
     write(&records, vec![Record::operator(at(9), "ana", None, unlist)]);
     assert_eq!(audit_rows(&records, "unlist").len(), 1);
 }
@@ -188,7 +192,10 @@ fn facts_and_modes_stand_until_they_are_taken_back() {
         AttributeValue { attribute: "participant".to_owned(), value: "12345678".to_owned() };
     let facts = vec![("category".to_owned(), "A".to_owned())];
     let by = |kind| Record::operator(at(0), "ana", None, kind);
-    write(&records, vec![by(RecordKind::SetFacts(about.clone(), facts))]);
+    write(
+        &records,
+        vec![by(RecordKind::SetFacts { namespace: None, about: about.clone(), facts })],
+    );
     write(&records, vec![by(RecordKind::Mode("login".to_owned(), Some(Mode::Off)))]);
     let restored = |records: &Records| {
         let mut found = Vec::new();
@@ -198,7 +205,10 @@ fn facts_and_modes_stand_until_they_are_taken_back() {
     assert_eq!(restored(&records).len(), 2, "{:?}", restored(&records));
     write(
         &records,
-        vec![by(RecordKind::ForgetFacts(about)), by(RecordKind::Mode("login".to_owned(), None))],
+        vec![
+            by(RecordKind::ForgetFacts { namespace: None, about }),
+            by(RecordKind::Mode("login".to_owned(), None)),
+        ],
     );
     assert_eq!(restored(&records), Vec::<String>::new());
     assert_eq!(audit_rows(&records, "mode")[0].before.as_deref(), Some("\"off\""));
@@ -211,7 +221,11 @@ fn facts_are_listed_in_order_and_in_pages() {
     let records = database.open();
     let state = |attribute: &str, value: &str, name: &str| {
         let about = AttributeValue { attribute: attribute.to_owned(), value: value.to_owned() };
-        let kind = RecordKind::SetFacts(about, vec![(name.to_owned(), "x".to_owned())]);
+        let kind = RecordKind::SetFacts {
+            namespace: None,
+            about,
+            facts: vec![(name.to_owned(), "x".to_owned())],
+        };
         Record::operator(at(7), "ana", None, kind)
     };
     let all = [("b", "1", "n"), ("a", "2", "m"), ("a", "2", "l"), ("a", "10", "z")];
@@ -219,7 +233,7 @@ fn facts_are_listed_in_order_and_in_pages() {
     let mut after = None;
     let mut seen = Vec::new();
     loop {
-        let page = records.facts(after, 3).unwrap();
+        let page = records.facts(None, after, 3).unwrap();
         assert!(page.rows.iter().all(|row| row.at == at(7) && row.by.as_deref() == Some("ana")));
         let names = page
             .rows

@@ -59,7 +59,11 @@ fn act_on_planted(app: &App, records: &Records) {
     assert!(block_on(app.block(&ANA, "default", "pay", &subject, proposal)).unwrap().durable);
     for (attribute, value) in identities {
         let about = app.stored_values(attribute, value).unwrap().swap_remove(0);
-        let facts = RecordKind::SetFacts(about, vec![("plan".to_owned(), "gold".to_owned())]);
+        let facts = RecordKind::SetFacts {
+            namespace: None,
+            about,
+            facts: vec![("plan".to_owned(), "gold".to_owned())],
+        };
         let receipt = records.record(vec![Record::operator(START, "ana", None, facts)]);
         assert!(receipt.wait().is_durable());
     }
@@ -193,6 +197,41 @@ fn erasure_removes_what_has_ended_and_reports_what_stands() {
     assert_eq!(records.export(&other).unwrap().blocks.len(), 1, "other subjects are unchanged");
 }
 
+/// Regression: an active block retained the history and the audit of all earlier blocks of its key.
+#[test]
+fn erasure_keeps_of_an_active_block_only_what_explains_it() {
+    let (database, records, app, clock) = set_up(Options::default());
+    let subject = Subject::from([("token", "token-77")]);
+    let reasons = ["first-771", "second-772", "third-773"];
+    for (number, reason) in reasons.into_iter().enumerate() {
+        clock.set(at(100 + 60 * number as i64));
+        let proposal = BlockProposal::by_operator(secs(3_600), Some(reason));
+        let done = block_on(app.block(&ANA, "default", "api", &subject, proposal)).unwrap();
+        if reason != "third-773" {
+            clock.set(at(101 + 60 * number as i64));
+            block_on(app.release(&ANA, done.blocks[0].2.unwrap(), None, false)).unwrap();
+        }
+    }
+    let proposal = BlockProposal::by_operator(secs(7_200), Some("longer-774"));
+    block_on(app.block(&ANA, "default", "api", &subject, proposal)).unwrap();
+    let about = app.stored_values("token", "token-77").unwrap();
+    let before = records.export(&about).unwrap();
+    assert_eq!((before.blocks[0].1.len(), before.audit.len()), (6, 6));
+    let erased = records.erase(&about, at(300)).unwrap();
+    assert_eq!((erased.retained_blocks, erased.blocks, erased.audit), (1, 2, 4));
+    let [(block, steps)] = &records.export(&about).unwrap().blocks[..] else { panic!() };
+    let steps: Vec<_> = steps.iter().map(|step| step.reason.as_deref().unwrap()).collect();
+    assert_eq!(steps, ["third-773", "longer-774"]);
+    assert_eq!(block.block.note.reason.as_deref(), Some("longer-774"));
+    assert_eq!(records.export(&about).unwrap().audit.len(), 2);
+    for gone in &reasons[..2] {
+        assert!(!database.holds(gone), "{gone}");
+    }
+    assert!(!app_passes(&app, "api", &[("token", "token-77")]), "the block is active");
+    assert_eq!(records.erase(&about, at(99_999)).unwrap().blocks, 1, "the block has ended");
+    assert!(!database.holds("third-773") && !database.holds(&about[0].value));
+}
+
 /// Regression: an expired list entry prevented the erasure of the name from the audit.
 #[test]
 fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
@@ -203,7 +242,7 @@ fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
         let what = ListTarget::Value { attribute, value: name };
         let kind = RecordKind::List(
             ListName::Block,
-            AccessListEntry { target: what, reason: None, until },
+            AccessListEntry { namespace: None, target: what, reason: None, until },
         );
         let listed = Record::operator(at(0), "ana", None, kind);
         assert!(records.record(vec![listed]).wait().is_durable());
@@ -237,15 +276,16 @@ fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
     for (attribute, value, what) in cases {
         let reason = Some(format!("{value} is a nuisance"));
         let by = |kind| Record::operator(at(0), "ana", Some(&format!("case {value}")), kind);
-        let on = |list, until| {
-            RecordKind::List(
-                list,
-                AccessListEntry { target: what.clone(), reason: reason.clone(), until },
-            )
+        let entry = |until| AccessListEntry {
+            namespace: None,
+            target: what.clone(),
+            reason: reason.clone(),
+            until,
         };
+        let on = |list, until| RecordKind::List(list, entry(until));
         let acts = vec![
             by(on(ListName::Block, None)),
-            by(RecordKind::Unlist(ListName::Block, what.clone())),
+            by(RecordKind::Unlist(ListName::Block, entry(None))),
             by(on(ListName::Allow, Some(at(60)))),
         ];
         assert!(records.record(acts).wait().is_durable());
@@ -274,10 +314,48 @@ fn page(about: &[AttributeValue]) -> BlockQuery {
     BlockQuery { about: about.to_vec(), ..BlockQuery::default() }
 }
 
+/// Regression: an active entry retained the audit of earlier entries about the same value.
+#[test]
+fn erasure_keeps_of_an_active_entry_only_its_own_audit() {
+    let (database, records, app, _) = set_up(Options::default());
+    let about = app.stored_values("plan", "plan-995").unwrap();
+    let target = ListTarget::Value { attribute: "plan".to_owned(), value: "plan-995".to_owned() };
+    let entry = |reason: &str| {
+        let reason = Some(reason.to_owned());
+        AccessListEntry { namespace: None, target: target.clone(), reason, until: None }
+    };
+    let list = |reason: &str| RecordKind::List(ListName::Block, entry(reason));
+    let unlist = RecordKind::Unlist(ListName::Block, entry("old-996"));
+    for (second, kind) in [(0, list("old-996")), (1, unlist), (2, list("new-997"))] {
+        let record = Record::operator(at(second), "ana", Some("case"), kind);
+        assert!(records.record(vec![record]).wait().is_durable());
+    }
+    let erased = records.erase(&about, at(3)).unwrap();
+    assert_eq!((erased.audit, erased.retained_lists), (2, 1));
+    assert!(!database.holds("old-996") && database.holds("new-997"));
+}
+
 #[test]
 fn a_debt_that_stands_keeps_its_subject() {
     let (_database, records, app, _) = set_up(Options::default());
     let about = app.stored_values("payer", PLANTED[2]).unwrap();
+    // The block that the debt had started has ended.
+    for blocks in [1, 0] {
+        let erased = records.erase(&about, at(86_400)).unwrap();
+        assert_eq!((erased.retained_debts, erased.blocks), (1, blocks));
+    }
+}
+
+/// Regression: a debt retained the ended blocks of its key.
+#[test]
+fn a_debt_that_stands_keeps_no_ended_block() {
+    let (database, records, app, _) = set_up(Options::default());
+    let payer = Subject::from([("payer", PLANTED[2])]);
+    let proposal = BlockProposal::by_operator(secs(60), Some("ended-998"));
+    assert!(block_on(app.block(&ANA, "default", "lookup", &payer, proposal)).unwrap().durable);
+    let about = app.stored_values("payer", PLANTED[2]).unwrap();
     let erased = records.erase(&about, at(86_400)).unwrap();
-    assert_eq!((erased.retained_debts, erased.blocks), (1, 0));
+    assert_eq!((erased.retained_debts, erased.blocks, erased.audit), (1, 1, 1));
+    assert!(records.export(&about).unwrap().blocks.is_empty());
+    assert!(!database.holds("ended-998"));
 }

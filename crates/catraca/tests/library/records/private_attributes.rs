@@ -60,12 +60,13 @@ impl Server {
         let catalog = Catalog::parse(&catalog(form)).unwrap();
         let change =
             CatalogChange { catalog, changes: &[], requires_keys: false, by: None, why: "test" };
-        assert!(self.app.reload(change));
+        assert!(self.app.reload(change).durable);
         self
     }
 
     fn add(&self, list: ListName, customer: &str) -> Option<ListTarget> {
         let entry = NewListEntry {
+            namespace: None,
             target: target_text(customer),
             until: None,
             reason: Some("case 7".to_owned()),
@@ -78,13 +79,15 @@ impl Server {
     }
 
     fn removes(&self, list: ListName, customer: &str) -> bool {
-        let removed = block_on(self.app.remove_from_list(&ANA, list, &target_text(customer)));
+        let removed = block_on(self.app.remove_from_list(&ANA, list, None, &target_text(customer)));
         removed.is_ok_and(|removed| removed.durable)
     }
 
     fn set_plan(&self, customer: &str, plan: &str) {
         let facts = FactMap::from([("plan".to_owned(), plan.to_owned())]);
-        assert!(block_on(self.app.set_facts(&ANA, "customer", customer, facts)).unwrap().durable);
+        assert!(
+            block_on(self.app.set_facts(&ANA, None, "customer", customer, facts)).unwrap().durable
+        );
     }
 
     fn reason(&self, customer: &str) -> &'static str {
@@ -93,7 +96,7 @@ impl Server {
     }
 
     fn plan(&self, customer: &str) -> Option<String> {
-        self.app.facts_about("customer", customer).unwrap().remove("plan")
+        self.app.facts_about(None, "customer", customer).unwrap().remove("plan")
     }
 
     fn limit(&self, customer: &str) -> Option<i64> {
@@ -103,7 +106,7 @@ impl Server {
 
     /// The values that the lists show.
     fn listed(&self, list: ListName) -> Vec<String> {
-        let rows = block_on(self.app.list_entries(list, None, 99)).unwrap().rows;
+        let rows = block_on(self.app.list_entries(list, None, None, 99)).unwrap().rows;
         let value = |target| match target {
             ListTarget::Value { value, .. } => value,
             ListTarget::Range(range) => panic!("{range}"),
@@ -114,7 +117,7 @@ impl Server {
     /// Everything that operators are shown: lists, facts and the audit.
     fn shown(&self) -> String {
         let lists = [ListName::Allow, ListName::Block].map(|list| self.listed(list));
-        let facts = block_on(self.app.stated_facts(None, 99)).unwrap();
+        let facts = block_on(self.app.stated_facts(None, None, 99)).unwrap();
         let audit = self.app.audit(AuditQuery { limit: 99, ..Default::default() });
         let audit = block_on(audit).unwrap();
         format!("{lists:?} {facts:?} {audit:?}")
@@ -198,7 +201,7 @@ fn entries_and_facts_can_be_removed_after_their_attribute_changed() {
         let server = server.change(to, while_stopped);
         assert!(server.removes(ListName::Block, "mallory"), "{what}");
         assert!(!server.removes(ListName::Block, "mallory"), "{what}");
-        assert!(block_on(server.app.forget_facts(&ANA, "customer", "bob")).unwrap().durable);
+        assert!(block_on(server.app.forget_facts(&ANA, None, "customer", "bob")).unwrap().durable);
         assert_eq!(server.listed(ListName::Block), Vec::<String>::new(), "{what}");
         let server = server.restart(to);
         assert_eq!((server.reason("mallory"), server.limit("bob")), ("ok", Some(1)), "{what}");
@@ -233,7 +236,7 @@ fn an_entry_replaces_the_one_in_the_other_form() {
         // Only now the value is known.
         assert_eq!(is_pseudonym(&listed[0]), to == "private", "{listed:?}");
         assert_eq!((server.plan("bob"), server.limit("bob")), (Some("silver".to_owned()), Some(1)));
-        let facts = block_on(server.app.stated_facts(None, 99)).unwrap().rows;
+        let facts = block_on(server.app.stated_facts(None, None, 99)).unwrap().rows;
         assert_eq!(facts.len(), 1, "{facts:?}");
     }
 }

@@ -95,13 +95,18 @@ fn ip_blocklist_has_one_row_per_range() {
     let records = database.open();
     let list = |text: &str, until, reason: Option<&str>| {
         let what = ListTarget::Range(AddressRange::parse(text).unwrap());
-        let entry = AccessListEntry { target: what, reason: reason.map(str::to_owned), until };
+        let entry = AccessListEntry {
+            namespace: None,
+            target: what,
+            reason: reason.map(str::to_owned),
+            until,
+        };
         Record::operator(year(2020), "ana", None, RecordKind::List(ListName::Block, entry))
     };
     let value = ListTarget::Value { attribute: "tenant".to_owned(), value: "t1".to_owned() };
     let tenant = RecordKind::List(
         ListName::Block,
-        AccessListEntry { target: value, reason: None, until: None },
+        AccessListEntry { namespace: None, target: value, reason: None, until: None },
     );
     let tenant = Record::operator(year(2020), "ana", None, tenant);
     write(

@@ -28,6 +28,7 @@ struct Server {
     clock: ManualClock,
     down: AtomicBool,
     replies_lost: AtomicBool,
+    refuses_changes: AtomicBool,
     trips: AtomicU64,
     changes: AtomicU64,
     incarnation: AtomicU64,
@@ -43,6 +44,7 @@ impl Remote {
             clock: clock.clone(),
             down: AtomicBool::new(false),
             replies_lost: AtomicBool::new(false),
+            refuses_changes: AtomicBool::new(false),
             trips: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             incarnation: AtomicU64::new(1),
@@ -58,6 +60,11 @@ impl Remote {
     /// Applies batches, but loses the replies.
     pub fn lose_answers(&self, replies_lost: bool) {
         self.0.replies_lost.store(replies_lost, Ordering::SeqCst);
+    }
+
+    /// Refuses to count changes of lists, facts and modes.
+    pub fn refuse_changes(&self, refuses: bool) {
+        self.0.refuses_changes.store(refuses, Ordering::SeqCst);
     }
 
     /// Reports from now on that its keys are sharded over servers.
@@ -113,6 +120,9 @@ impl SharedStore for Remote {
     fn publish_change(&self) -> StoreFuture<'_, ()> {
         Box::pin(async {
             self.reach()?;
+            if self.0.refuses_changes.load(Ordering::SeqCst) {
+                return Err(StoreError::unavailable("NOPERM"));
+            }
             self.0.changes.fetch_add(1, Ordering::SeqCst);
             Ok(())
         })

@@ -20,15 +20,16 @@ window = "1 per 1m"
 block  = "5m"
 "#;
 
-const ANA: Operator<'static> = Operator { name: "ana", why: None };
+pub const ANA: Operator<'static> = Operator { name: "ana", why: None };
 
-struct Nodes {
-    here: App,
-    there: App,
+/// Two nodes over one store and one file of records.
+pub struct Nodes {
+    pub here: App,
+    pub there: App,
     store: Remote,
-    records: Arc<Records>,
+    pub records: Arc<Records>,
     clock: ManualClock,
-    _folder: RecordsFolder,
+    folder: RecordsFolder,
 }
 
 /// The folder of the records, removed when the test ends.
@@ -46,19 +47,29 @@ impl Nodes {
         assert_eq!(receipt.await, Ack::Durable);
     }
 
+    /// Moves the file of the records, which stay open.
+    pub fn move_records_away(&self) {
+        let folder = &self.folder.0;
+        std::fs::rename(folder.join("catraca.db"), folder.join("elsewhere.db")).unwrap();
+    }
+
     /// Waits until everything recorded until now is on disk: records are written in order.
     async fn flush(&self) {
         self.record(RecordKind::Mode("login".to_owned(), None)).await;
     }
 }
 
-async fn nodes() -> Nodes {
+pub async fn nodes() -> Nodes {
+    nodes_with(CATALOG).await
+}
+
+pub async fn nodes_with(text: &str) -> Nodes {
     let clock = ManualClock::at(START);
     let store = Remote::new(&clock);
-    let (records, _folder) = records();
-    let here = node(&store, &records, &clock).await;
-    let there = node(&store, &records, &clock).await;
-    Nodes { here, there, store, records, clock, _folder }
+    let (records, folder) = records();
+    let here = node(text, &store, &records, &clock).await;
+    let there = node(text, &store, &records, &clock).await;
+    Nodes { here, there, store, records, clock, folder }
 }
 
 fn records() -> (Arc<Records>, RecordsFolder) {
@@ -71,8 +82,8 @@ fn records() -> (Arc<Records>, RecordsFolder) {
     (Arc::new(Records::open(&url, Options::default()).unwrap()), RecordsFolder(folder))
 }
 
-async fn node(store: &Remote, records: &Arc<Records>, clock: &ManualClock) -> App {
-    let app = app(CATALOG, store, records, clock);
+async fn node(text: &str, store: &Remote, records: &Arc<Records>, clock: &ManualClock) -> App {
+    let app = app(text, store, records, clock);
     app.resume(None).await.unwrap();
     app
 }
@@ -83,8 +94,9 @@ fn app(text: &str, store: &Remote, records: &Arc<Records>, clock: &ManualClock) 
     app.records(Arc::clone(records)).build()
 }
 
-fn range(text: &str) -> AccessListEntry {
+pub fn range(text: &str) -> AccessListEntry {
     AccessListEntry {
+        namespace: None,
         target: ListTarget::Range(AddressRange::parse(text).unwrap()),
         reason: None,
         until: None,
@@ -101,7 +113,7 @@ async fn an_entry_of_a_list_made_on_one_node_decides_on_the_other_after_a_beat()
     assert!(nodes.there.heartbeat().await.unwrap().changed);
     assert_eq!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");
     let target = ListTargetText::Range("192.0.2.0/24".to_owned());
-    let removed = nodes.here.remove_from_list(&ANA, ListName::Block, &target).await;
+    let removed = nodes.here.remove_from_list(&ANA, ListName::Block, None, &target).await;
     assert!(removed.unwrap().durable);
     nodes.there.heartbeat().await;
     assert_ne!(check_on(&nodes.there, "192.0.2.1").await.reason.as_str(), "blocklisted");

@@ -2,30 +2,33 @@
 //!
 //! Every change by an operator gets an audit row with the state before and after.
 
-use catraca_core::lists::{AccessListEntry, ListTarget};
+use catraca_core::lists::AccessListEntry;
 use catraca_core::time::Time;
 use serde_json::{Map, Value as Json, json};
 
 use super::{AuditEntry, AuditLink, RecordWriter, rfc3339, values};
 use crate::records::database::{DatabaseResult, rows};
-use crate::records::display::{entry_columns, entry_name};
+use crate::records::display::{entry_columns, entry_name, namespace_column, namespaced_target};
 use crate::records::record::{AttributeValue, ListName, MinuteCount, PolicyReset, Revision};
 
 const UPSERT_ENTRY: &str = "INSERT INTO catraca.lists
-        (list, attribute, value, at, until, reason, by)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT (list, attribute, value) DO UPDATE SET
+        (list, attribute, value, namespace, at, until, reason, by)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (list, attribute, value, namespace) DO UPDATE SET
         at = excluded.at, until = excluded.until, reason = excluded.reason, by = excluded.by";
-const DELETE_ENTRY: &str =
-    "DELETE FROM catraca.lists WHERE list = $1 AND attribute = $2 AND value = $3";
+const DELETE_ENTRY: &str = "DELETE FROM catraca.lists
+    WHERE list = $1 AND attribute = $2 AND value = $3 AND namespace = $4";
 const ENTRY: &str = "SELECT reason, until FROM catraca.lists
-    WHERE list = $1 AND attribute = $2 AND value = $3";
-const UPSERT_FACT: &str = "INSERT INTO catraca.facts (attribute, value, name, fact, at, by)
-    VALUES ($1, $2, $3, $4, $5, $6)
-    ON CONFLICT (attribute, value, name) DO UPDATE SET
+    WHERE list = $1 AND attribute = $2 AND value = $3 AND namespace = $4";
+const UPSERT_FACT: &str = "INSERT INTO catraca.facts
+        (namespace, attribute, value, name, fact, at, by)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (attribute, value, name, namespace) DO UPDATE SET
         fact = excluded.fact, at = excluded.at, by = excluded.by";
-const DELETE_FACTS: &str = "DELETE FROM catraca.facts WHERE attribute = $1 AND value = $2";
-const FACTS: &str = "SELECT name, fact FROM catraca.facts WHERE attribute = $1 AND value = $2";
+const DELETE_FACTS: &str =
+    "DELETE FROM catraca.facts WHERE namespace = $1 AND attribute = $2 AND value = $3";
+const FACTS: &str =
+    "SELECT name, fact FROM catraca.facts WHERE namespace = $1 AND attribute = $2 AND value = $3";
 const UPSERT_MODE: &str = "INSERT INTO catraca.modes (policy, mode, at, by)
     VALUES ($1, $2, $3, $4)
     ON CONFLICT (policy) DO UPDATE SET
@@ -51,28 +54,36 @@ const ADD_COUNT: &str = "INSERT INTO catraca.counts AS c
 
 impl RecordWriter<'_> {
     pub(super) fn list(&mut self, list: ListName, entry: &AccessListEntry) -> DatabaseResult<()> {
-        let before = self.list_entry(list, &entry.target)?;
-        let (attribute, value) = entry_columns(&entry.target);
+        let before = self.list_entry(list, entry)?;
+        let namespace = namespace_column(entry.namespace.as_deref());
+        let (attribute, value) = entry_columns(entry);
         let until = entry.until.map(Time::micros);
         let reason = entry.reason.as_deref();
         let at = self.record.at;
         let by = self.record.by.as_deref();
-        let values = values![list.as_str(), &attribute, &value, at, until, reason, by];
+        let values = values![list.as_str(), &attribute, &value, namespace, at, until, reason, by];
         self.add(UPSERT_ENTRY, &values)?;
         let after = entry_json(reason, until);
-        self.audit_list("list", list, &entry.target, before, Some(after))
+        self.audit_list("list", list, entry, before, Some(after))
     }
 
-    pub(super) fn unlist(&mut self, list: ListName, what: &ListTarget) -> DatabaseResult<()> {
-        let before = self.list_entry(list, what)?;
-        let (attribute, value) = entry_columns(what);
-        self.add(DELETE_ENTRY, &values![list.as_str(), &attribute, &value])?;
-        self.audit_list("unlist", list, what, before, None)
+    pub(super) fn unlist(&mut self, list: ListName, entry: &AccessListEntry) -> DatabaseResult<()> {
+        let before = self.list_entry(list, entry)?;
+        let namespace = namespace_column(entry.namespace.as_deref());
+        let (attribute, value) = entry_columns(entry);
+        self.add(DELETE_ENTRY, &values![list.as_str(), &attribute, &value, namespace])?;
+        self.audit_list("unlist", list, entry, before, None)
     }
 
-    fn list_entry(&mut self, list: ListName, what: &ListTarget) -> DatabaseResult<Option<Json>> {
-        let (attribute, value) = entry_columns(what);
-        let values = values![list.as_str(), &attribute, &value];
+    /// The stored entry about the same target and namespace.
+    fn list_entry(
+        &mut self,
+        list: ListName,
+        entry: &AccessListEntry,
+    ) -> DatabaseResult<Option<Json>> {
+        let namespace = namespace_column(entry.namespace.as_deref());
+        let (attribute, value) = entry_columns(entry);
+        let values = values![list.as_str(), &attribute, &value, namespace];
         self.prior_value(ENTRY, &values, |row| Ok(entry_json(row.get(0)?, row.get(1)?)))
     }
 
@@ -80,12 +91,12 @@ impl RecordWriter<'_> {
         &mut self,
         act: &str,
         list: ListName,
-        what: &ListTarget,
+        entry: &AccessListEntry,
         before: Option<Json>,
         after: Option<Json>,
     ) -> DatabaseResult<()> {
-        let name = entry_name(what);
-        let target = format!("{} {name}", list.as_str());
+        let name = entry_name(&entry.target);
+        let target = namespaced_target(list.as_str(), entry.namespace.as_deref(), &name);
         self.audit(AuditEntry {
             act,
             target: &target,
@@ -97,28 +108,39 @@ impl RecordWriter<'_> {
 
     pub(super) fn set_facts(
         &mut self,
+        namespace: Option<&str>,
         about: &AttributeValue,
         facts: &[(String, String)],
     ) -> DatabaseResult<()> {
-        let before = self.facts(about)?;
+        let before = self.facts(namespace, about)?;
+        let column = namespace_column(namespace);
         let AttributeValue { attribute, value } = about;
         let at = self.record.at;
         let by = self.record.by.as_deref();
         for (name, fact) in facts {
-            self.add(UPSERT_FACT, &values![attribute, value, name, fact, at, by])?;
+            self.add(UPSERT_FACT, &values![column, attribute, value, name, fact, at, by])?;
         }
-        let after = self.facts(about)?;
-        self.audit_facts("state", about, before, after)
+        let after = self.facts(namespace, about)?;
+        self.audit_facts("state", namespace, about, before, after)
     }
 
-    pub(super) fn forget_facts(&mut self, about: &AttributeValue) -> DatabaseResult<()> {
-        let before = self.facts(about)?;
-        self.add(DELETE_FACTS, &values![&about.attribute, &about.value])?;
-        self.audit_facts("forget", about, before, None)
+    pub(super) fn forget_facts(
+        &mut self,
+        namespace: Option<&str>,
+        about: &AttributeValue,
+    ) -> DatabaseResult<()> {
+        let before = self.facts(namespace, about)?;
+        let column = namespace_column(namespace);
+        self.add(DELETE_FACTS, &values![column, &about.attribute, &about.value])?;
+        self.audit_facts("forget", namespace, about, before, None)
     }
 
-    fn facts(&mut self, about: &AttributeValue) -> DatabaseResult<Option<Json>> {
-        let values = values![&about.attribute, &about.value];
+    fn facts(
+        &mut self,
+        namespace: Option<&str>,
+        about: &AttributeValue,
+    ) -> DatabaseResult<Option<Json>> {
+        let values = values![namespace_column(namespace), &about.attribute, &about.value];
         let facts = rows(self.database, FACTS, &values, |row| {
             Ok((row.get(0)?, Json::String(row.get(1)?)))
         })?;
@@ -129,12 +151,13 @@ impl RecordWriter<'_> {
     fn audit_facts(
         &mut self,
         act: &str,
+        namespace: Option<&str>,
         about: &AttributeValue,
         before: Option<Json>,
         after: Option<Json>,
     ) -> DatabaseResult<()> {
         let name = format!("{}={}", about.attribute, about.value);
-        let target = format!("facts {name}");
+        let target = namespaced_target("facts", namespace, &name);
         self.audit(AuditEntry {
             act,
             target: &target,

@@ -24,19 +24,22 @@ const EXPOSED_AUDIT: &str = "SELECT about FROM (SELECT DISTINCT about,
         FROM catraca.audit WHERE about IS NOT NULL AND strpos(about, $1) = 1) AS audited
     WHERE NOT (length(value) = 27 AND strpos(value, '~') = 1
         AND ltrim(substr(value, 2), '0123456789abcdef') = '')";
-/// Of two entries about one value, the one that ends last stays.
+/// Of two entries about one value in one namespace, the one that ends last stays.
 const EXTEND_ENTRY: &str = "UPDATE catraca.lists AS l
     SET at = o.at, until = o.until, reason = o.reason, by = o.by FROM catraca.lists AS o
     WHERE l.attribute = $1 AND l.value = $3 AND o.attribute = $1 AND o.value = $2
-      AND o.list = l.list AND l.until IS NOT NULL AND (o.until IS NULL OR o.until > l.until)";
+      AND o.list = l.list AND o.namespace = l.namespace
+      AND l.until IS NOT NULL AND (o.until IS NULL OR o.until > l.until)";
 const DELETE_SECOND_ENTRY: &str = "DELETE FROM catraca.lists WHERE attribute = $1 AND value = $2
-    AND list IN (SELECT list FROM catraca.lists WHERE attribute = $1 AND value = $3)";
+    AND (list, namespace) IN
+        (SELECT list, namespace FROM catraca.lists WHERE attribute = $1 AND value = $3)";
 const RENAME_ENTRY: &str =
     "UPDATE catraca.lists SET value = $3 WHERE attribute = $1 AND value = $2";
-const COPY_FACTS: &str = "INSERT INTO catraca.facts (attribute, value, name, fact, at, by)
-    SELECT attribute, CAST($3 AS text), name, fact, at, by FROM catraca.facts
+const COPY_FACTS: &str = "INSERT INTO catraca.facts
+        (namespace, attribute, value, name, fact, at, by)
+    SELECT namespace, attribute, CAST($3 AS text), name, fact, at, by FROM catraca.facts
     WHERE attribute = $1 AND value = $2
-    ON CONFLICT (attribute, value, name) DO NOTHING";
+    ON CONFLICT (attribute, value, name, namespace) DO NOTHING";
 const DELETE_FACTS: &str = "DELETE FROM catraca.facts WHERE attribute = $1 AND value = $2";
 /// The target of such an action ends with the text that it is about.
 const RENAME_AUDITED: &str = "UPDATE catraca.audit

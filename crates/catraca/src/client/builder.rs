@@ -1,0 +1,253 @@
+//! Builds a client: the server, the key, and the bounds of calls, connections and caches.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catraca_core::request::{CALLER_BYTES_MAX, is_caller_name};
+use http::HeaderValue;
+use thiserror::Error;
+
+use super::blocked_checks::BlockedChecks;
+use super::check_queue::CheckQueue;
+use super::fail_mode::FailMode;
+use super::pool::ConnectionPool;
+use super::server_tls::ServerTls;
+use super::server_url::ServerUrl;
+use super::transport::{Transport, request_headers};
+use super::verify::AddressWatch;
+use super::{Client, ClientParts, limit_wait};
+
+/// The default deadline of a call.
+const DEADLINE: Duration = Duration::from_millis(500);
+/// The default number of connections.
+const CONNECTIONS_MAX: usize = 32;
+/// The default of how long an idle connection is kept: less than the server keeps it by default, so
+/// that a connection is rarely closed while a request is on its way.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// The default number of blocked checks that are remembered.
+const BLOCKED_MAX: usize = 10_000;
+/// The default of how long a blocked check is answered without a call.
+const BLOCK_STALENESS: Duration = Duration::from_secs(5);
+
+/// Options of a [`Client`].
+#[derive(Clone)]
+#[must_use]
+pub struct ClientBuilder {
+    url: String,
+    key: Option<String>,
+    ca_file: Option<PathBuf>,
+    caller: Option<String>,
+    deadline: Duration,
+    fail_mode: FailMode,
+    connections_max: usize,
+    idle_max: Duration,
+    blocked_max: usize,
+    block_staleness: Duration,
+    batching: bool,
+}
+
+/// Why a client cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ClientBuildError {
+    /// The URL is invalid.
+    #[error("the URL of the server is invalid: {why}; write one such as http://127.0.0.1:7878")]
+    Url {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The URL contains a user name or a password.
+    #[error(
+        "the URL of the server contains a user name or a key, which others can see: remove it, and \
+         give the key separately"
+    )]
+    UrlWithUser,
+    /// The key is not one word.
+    #[error("the API key must be one word, as `catraca keygen` prints it")]
+    Key,
+    /// The name of the caller is invalid.
+    #[error(
+        "the caller must be a name and a version such as `shop/1.4`: 1 to {CALLER_BYTES_MAX} \
+         letters, digits, `.`, `_`, `/` or `-`"
+    )]
+    Caller,
+    /// The trusted certificates cannot be loaded.
+    #[error("TLS to the server is not possible: {why}")]
+    Certificates {
+        /// The cause.
+        why: String,
+    },
+}
+
+impl ClientBuilder {
+    pub(super) fn new(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            key: None,
+            ca_file: None,
+            caller: None,
+            deadline: DEADLINE,
+            fail_mode: FailMode::default(),
+            connections_max: CONNECTIONS_MAX,
+            idle_max: IDLE_MAX,
+            blocked_max: BLOCKED_MAX,
+            block_staleness: BLOCK_STALENESS,
+            batching: true,
+        }
+    }
+
+    /// Sends this API key with every call.
+    pub fn key(mut self, key: &str) -> Self {
+        self.key = Some(key.to_owned());
+        self
+    }
+
+    /// Trusts the certificates of this PEM file in place of the system's, for https.
+    pub fn ca_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(file.into());
+        self
+    }
+
+    /// Names this program to the server, as `name/version`, in the header `Catraca-Caller`.
+    pub fn caller(mut self, caller: &str) -> Self {
+        self.caller = Some(caller.to_owned());
+        self
+    }
+
+    /// The longest time of a call, including the connection and repeated attempts; 500 ms by
+    /// default. A call that waits for a lock has its wait in addition.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = limit_wait(deadline);
+        self
+    }
+
+    /// What a check answers when the server gives no decision; the error by default.
+    pub fn fail(mut self, fail_mode: FailMode) -> Self {
+        self.fail_mode = fail_mode;
+        self
+    }
+
+    /// The most connections, at least one; 32 by default.
+    pub fn connections(mut self, connections_max: usize) -> Self {
+        self.connections_max = connections_max;
+        self
+    }
+
+    /// How long an idle connection is kept; 30 s by default.
+    pub fn idle_limit(mut self, idle_max: Duration) -> Self {
+        self.idle_max = idle_max;
+        self
+    }
+
+    /// How long a check that a block denied is answered without a call; 5 s by default, and zero
+    /// asks the server every time. The release of a block is noticed after this time.
+    pub fn block_staleness(mut self, staleness: Duration) -> Self {
+        self.block_staleness = limit_wait(staleness);
+        self
+    }
+
+    /// How many blocked checks are remembered; 10,000 by default.
+    pub fn blocked_max(mut self, blocked_max: usize) -> Self {
+        self.blocked_max = blocked_max;
+        self
+    }
+
+    /// Whether checks that wait for a connection at the same time are sent together; true by
+    /// default.
+    pub fn batching(mut self, batching: bool) -> Self {
+        self.batching = batching;
+        self
+    }
+
+    /// Builds the client. It connects when the first call is made.
+    pub fn build(self) -> Result<Client, ClientBuildError> {
+        let url = ServerUrl::parse(&self.url)?;
+        let tls = url.is_https.then(|| ServerTls::new(&url.host, self.ca_file.as_deref()));
+        let tls = tls.transpose()?;
+        let key = self.key.as_deref().map(bearer).transpose()?;
+        let caller = self.caller.as_deref().map(caller_header).transpose()?;
+        let invalid = |error: http::Error| ClientBuildError::Url { why: error.to_string() };
+        let headers = request_headers(&url, key, caller).map_err(invalid)?;
+        let pool = ConnectionPool::new(self.connections_max, self.idle_max);
+        let transport = Transport::new(url, tls, headers, pool).map_err(invalid)?;
+        let parts = ClientParts {
+            transport: Arc::new(transport),
+            queue: self.batching.then(|| Arc::new(CheckQueue::default())),
+            blocked: BlockedChecks::new(self.blocked_max, self.block_staleness),
+            addresses: AddressWatch::default(),
+        };
+        let parts = Arc::new(parts);
+        Ok(Client { parts, deadline: self.deadline, fail_mode: self.fail_mode })
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("deadline", &self.deadline)
+            .field("fail_mode", &self.fail_mode)
+            .finish_non_exhaustive()
+    }
+}
+
+fn bearer(key: &str) -> Result<HeaderValue, ClientBuildError> {
+    let key = key.trim();
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(ClientBuildError::Key);
+    }
+    let value = HeaderValue::try_from(format!("Bearer {key}"));
+    let mut value = value.map_err(|_| ClientBuildError::Key)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn caller_header(caller: &str) -> Result<HeaderValue, ClientBuildError> {
+    // The server counts the checks of a caller with another name as those of `(invalid)`.
+    if !is_caller_name(caller.as_bytes()) {
+        return Err(ClientBuildError::Caller);
+    }
+    HeaderValue::try_from(caller).map_err(|_| ClientBuildError::Caller)
+}
+
+#[cfg(test)]
+mod tests {
+    use catraca_core::request::Check;
+
+    use super::*;
+    use crate::client::ClientError;
+
+    #[test]
+    fn mistakes_are_found_before_the_first_call() {
+        let builder = || Client::builder("http://127.0.0.1:7878");
+        assert!(builder().key(" catraca_abc\n").caller("shop/1.4").build().is_ok());
+        for key in ["", "two words", "né"] {
+            assert_eq!(builder().key(key).build().unwrap_err(), ClientBuildError::Key, "{key}");
+        }
+        for caller in ["", "a b", "shop(1.4)", &"x".repeat(65)] {
+            let error = builder().caller(caller).build().unwrap_err();
+            assert_eq!(error, ClientBuildError::Caller, "{caller}");
+        }
+        let missing = Client::builder("https://localhost").ca_file("missing.pem").build();
+        assert!(missing.unwrap_err().to_string().contains("missing.pem"));
+    }
+
+    #[tokio::test]
+    async fn a_deadline_without_end_is_a_long_one() {
+        // Nothing listens on port 1, so the connection is refused at once.
+        let client = Client::builder("http://127.0.0.1:1").deadline(Duration::MAX);
+        let client = client.block_staleness(Duration::MAX).build().unwrap();
+        let check = Check::new("login", [("ip", "::1")]);
+        for client in [&client, &client.with_deadline(Duration::MAX)] {
+            let error = client.check(&check).await.unwrap_err();
+            assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_never_shown() {
+        let shown = format!("{:?}", Client::builder("http://h").key("catraca_abc"));
+        assert!(!shown.contains("catraca_abc"), "{shown}");
+    }
+}

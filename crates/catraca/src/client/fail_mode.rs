@@ -1,0 +1,142 @@
+//! What a check answers when the server gives no decision.
+
+use std::fmt;
+use std::sync::Arc;
+
+use catraca_core::decision::{Decision, Reason};
+use catraca_core::policy::Mode;
+use catraca_core::request::Check;
+use catraca_core::time::Time;
+use smallvec::SmallVec;
+
+use super::client_error::ClientError;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::store::Store;
+
+/// Decides a check in this process.
+pub type LocalDecision = Arc<dyn Fn(&Check<'_>) -> Result<Decision, Error> + Send + Sync>;
+
+/// What a check answers when the server gives no decision: it cannot be reached, does not answer
+/// in time, or is unavailable. A call that the server refuses stays an error in every mode.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum FailMode {
+    /// The error.
+    #[default]
+    Error,
+    /// Allowed, with the reason `unavailable`.
+    Open,
+    /// Denied, with the reason `unavailable`.
+    Closed,
+    /// The decision of this process; denied as `Closed` does if that fails.
+    Local(LocalDecision),
+}
+
+impl FailMode {
+    /// Decides with an engine of this process, which has its own counters.
+    pub fn local<S: Store + 'static>(engine: Arc<Engine<S>>) -> Self {
+        Self::Local(Arc::new(move |check| engine.check(check)))
+    }
+
+    /// The decision in place of the server's; the error if it is not one of availability.
+    pub(super) fn decide(
+        &self,
+        check: &Check<'_>,
+        error: ClientError,
+        at: Time,
+    ) -> Result<Decision, ClientError> {
+        if !error.is_unavailable() {
+            return Err(error);
+        }
+        match self {
+            Self::Error => Err(error),
+            Self::Open => Ok(unavailable(true, at)),
+            Self::Closed => Ok(unavailable(false, at)),
+            Self::Local(decide) => Ok(match decide(check) {
+                Ok(decision) => Decision { degraded: true, ..decision },
+                Err(_) => unavailable(false, at),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for FailMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "Error",
+            Self::Open => "Open",
+            Self::Closed => "Closed",
+            Self::Local(_) => "Local",
+        })
+    }
+}
+
+/// A decision without any state.
+fn unavailable(allowed: bool, at: Time) -> Decision {
+    Decision {
+        allowed,
+        reason: Reason::Unavailable,
+        policy: None,
+        limit: None,
+        remaining: None,
+        reset_after: None,
+        retry_after: None,
+        blocked_until: None,
+        mode: Mode::Enforce,
+        degraded: true,
+        cached: false,
+        revision: "".into(),
+        message: None,
+        status: None,
+        ticket: None,
+        unlisted: false,
+        at,
+        rows: SmallVec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use catraca_core::catalog::Catalog;
+
+    fn unreachable() -> ClientError {
+        ClientError::Unreachable { server: "http://x".into(), why: "refused".to_owned() }
+    }
+
+    #[test]
+    fn a_decision_of_the_fail_mode_says_so() {
+        let check = Check::new("login", [("ip", "::1")]);
+        let decide = |mode: FailMode| mode.decide(&check, unreachable(), Time::ZERO);
+        let open = decide(FailMode::Open).unwrap();
+        let closed = decide(FailMode::Closed).unwrap();
+        assert!(open.allowed && !closed.allowed);
+        for decision in [open, closed] {
+            assert!(decision.degraded && decision.reason == Reason::Unavailable);
+        }
+        assert_eq!(decide(FailMode::Error), Err(unreachable()));
+    }
+
+    #[test]
+    fn an_engine_of_this_process_decides_with_its_own_counters() {
+        let catalog = Catalog::parse("[policy.login]\nby = ['ip']\nfixed = '1 per 1h'").unwrap();
+        let mode = FailMode::local(Arc::new(Engine::new(catalog)));
+        let check = Check::new("login", [("ip", "::1")]);
+        let decide = |check: &Check<'_>| mode.decide(check, unreachable(), Time::ZERO).unwrap();
+        assert!(decide(&check).allowed);
+        let denied = decide(&check);
+        assert!(!denied.allowed && denied.degraded && denied.reason == Reason::OverLimit);
+        let unknown = decide(&Check::new("other", [("ip", "::1")]));
+        assert!(!unknown.allowed && unknown.reason == Reason::Unavailable);
+    }
+
+    #[test]
+    fn a_refused_call_opens_nothing() {
+        let check = Check::new("login", [("ip", "::1")]);
+        let code = "unknown-gate".to_owned();
+        let refused = ClientError::Refused { status: 404, code, detail: String::new() };
+        let decided = FailMode::Open.decide(&check, refused.clone(), Time::ZERO);
+        assert_eq!(decided, Err(refused));
+    }
+}

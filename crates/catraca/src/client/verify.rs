@@ -1,0 +1,222 @@
+//! Finds mistakes in the configuration of a client: at its start, and in what it has sent so far.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use catraca_core::request::Check;
+use catraca_core::subject::Subject;
+use http::header;
+use parking_lot::Mutex;
+use serde::Deserialize;
+
+use super::transport::{HttpAnswer, HttpCall};
+use super::{Client, ClientError};
+
+/// Clocks that differ more than this are reported; `Date` itself has whole seconds.
+const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(30);
+/// This many checks with one address are reported.
+const SAME_ADDRESS_CHECKS: u64 = 1_000;
+/// The attribute of addresses in all presets and examples.
+const ADDRESS: &str = "ip";
+
+/// A mistake in the configuration of a client or its server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientWarning {
+    /// The catalog has no gate or policy of this name, so its checks fail or use the default.
+    UnknownGate {
+        /// The gate.
+        gate: String,
+    },
+    /// The role of the key does not permit checks.
+    WrongRole {
+        /// The role.
+        role: String,
+    },
+    /// The clocks of this process and of the server differ, so instants such as `blocked_until`
+    /// mislead.
+    ClockDifference {
+        /// By how much.
+        difference: Duration,
+    },
+    /// All checks so far had the same address, which is then that of a proxy: all callers share
+    /// one counter.
+    SameAddress {
+        /// The number of checks.
+        checks: u64,
+    },
+}
+
+#[derive(Deserialize)]
+struct WhoamiText {
+    role: String,
+}
+
+#[derive(Deserialize)]
+struct PolicyNames {
+    policies: Vec<PolicyName>,
+}
+
+#[derive(Deserialize)]
+struct PolicyName {
+    policy: String,
+}
+
+#[derive(Deserialize)]
+struct GateNames {
+    gates: Vec<GateName>,
+}
+
+#[derive(Deserialize)]
+struct GateName {
+    gate: String,
+}
+
+impl Client {
+    /// Compares the configuration of this client with the server: the key's role, these gates, the
+    /// clock. It also reports if all checks so far had the same address. Charges nothing.
+    pub async fn verify(&self, gates: &[&str]) -> Result<Vec<ClientWarning>, ClientError> {
+        let mut warnings = Vec::new();
+        let answer = self.call(&HttpCall::get("/v1/whoami"), Duration::ZERO).await?;
+        let caller: WhoamiText = answer.read(&self.parts.transport)?;
+        if !matches!(caller.role.as_str(), "check" | "admin") {
+            warnings.push(ClientWarning::WrongRole { role: caller.role });
+        }
+        let difference = clock_difference(&answer).filter(|it| *it > CLOCK_DIFFERENCE_MAX);
+        warnings.extend(difference.map(|difference| ClientWarning::ClockDifference { difference }));
+        let declared = self.declared_names().await?;
+        for gate in gates {
+            let is_known = match &declared {
+                Some(names) => names.contains(*gate),
+                None => self.accepts_gate(gate).await?,
+            };
+            if !is_known {
+                warnings.push(ClientWarning::UnknownGate { gate: (*gate).to_owned() });
+            }
+        }
+        warnings.extend(self.parts.addresses.warning());
+        Ok(warnings)
+    }
+
+    /// The policies and gates of the catalog; `None` if the key may see only its own namespace.
+    async fn declared_names(&self) -> Result<Option<HashSet<String>>, ClientError> {
+        let transport = &self.parts.transport;
+        let policies = self.call(&HttpCall::get("/v1/policies"), Duration::ZERO).await?;
+        let policies: PolicyNames = match policies.read(transport) {
+            Err(ClientError::Unauthorized { .. }) => return Ok(None),
+            read => read?,
+        };
+        let gates = self.call(&HttpCall::get("/v1/config"), Duration::ZERO).await?;
+        let gates: GateNames = gates.read(transport)?;
+        let policies = policies.policies.into_iter().map(|entry| entry.policy);
+        Ok(Some(policies.chain(gates.gates.into_iter().map(|entry| entry.gate)).collect()))
+    }
+
+    /// Whether a peek of the gate is not refused as unknown. It charges nothing, but it cannot see
+    /// that only the default policy decides if that policy needs attributes.
+    async fn accepts_gate(&self, gate: &str) -> Result<bool, ClientError> {
+        match self.peek(&Check::new(gate, Subject::new())).await {
+            Ok(decision) => Ok(!decision.unlisted),
+            Err(error) if error.code() == Some("unknown-gate") => Ok(false),
+            // A known gate refuses a subject without attributes.
+            Err(ClientError::Refused { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl ClientWarning {
+    /// A stable name for programs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::UnknownGate { .. } => "unknown-gate",
+            Self::WrongRole { .. } => "wrong-role",
+            Self::ClockDifference { .. } => "clock-difference",
+            Self::SameAddress { .. } => "same-address",
+        }
+    }
+}
+
+impl fmt::Display for ClientWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownGate { gate } => write!(
+                f,
+                "the server's catalog does not name the gate `{gate}`: add it, or correct the name"
+            ),
+            Self::WrongRole { role } => write!(
+                f,
+                "the key has the role `{role}`, which permits no checks: use a key of role `check`"
+            ),
+            Self::ClockDifference { difference } => write!(
+                f,
+                "the clocks of this process and of the server differ by {} s: synchronize them",
+                difference.as_secs()
+            ),
+            Self::SameAddress { checks } => write!(
+                f,
+                "all {checks} checks had the same `{ADDRESS}`, probably that of a proxy: read the \
+                 client's address from the proxy's header"
+            ),
+        }
+    }
+}
+
+fn clock_difference(answer: &HttpAnswer) -> Option<Duration> {
+    let date = answer.headers.get(header::DATE)?.to_str().ok()?;
+    let theirs = httpdate::parse_http_date(date).ok()?;
+    let ours = SystemTime::now();
+    ours.duration_since(theirs).or_else(|_| theirs.duration_since(ours)).ok()
+}
+
+/// Whether all checks have the same address.
+#[derive(Default)]
+pub(super) struct AddressWatch {
+    first: Mutex<Option<Box<str>>>,
+    checks: AtomicU64,
+    has_others: AtomicBool,
+}
+
+impl AddressWatch {
+    /// Notes the address of a check.
+    pub fn note(&self, subject: &Subject<'_>) {
+        if self.has_others.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(address) = subject.get(ADDRESS) else { return };
+        let mut first = self.first.lock();
+        let first = first.get_or_insert_with(|| address.into());
+        if **first != *address {
+            self.has_others.store(true, Ordering::Relaxed);
+        }
+        self.checks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn warning(&self) -> Option<ClientWarning> {
+        let checks = self.checks.load(Ordering::Relaxed);
+        let is_same = checks >= SAME_ADDRESS_CHECKS && !self.has_others.load(Ordering::Relaxed);
+        is_same.then_some(ClientWarning::SameAddress { checks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_checks_with_one_address_are_reported_until_another_comes() {
+        let watch = AddressWatch::default();
+        let note = |address: &str| watch.note(&Subject::from([("ip", address)]));
+        watch.note(&Subject::from([("user", "ana")]));
+        for _ in 1..SAME_ADDRESS_CHECKS {
+            note("10.0.0.1");
+        }
+        assert_eq!(watch.warning(), None);
+        note("10.0.0.1");
+        assert_eq!(watch.warning().map(|warning| warning.name()), Some("same-address"));
+        note("198.51.100.7");
+        assert_eq!(watch.warning(), None);
+    }
+}

@@ -1,0 +1,228 @@
+//! A gate that is looked up once and checked often.
+//!
+//! A misspelt gate or attribute is an error when the handle is made, and the number of values of a
+//! check is checked by the compiler. A handle stays valid when the catalog is reloaded: it then
+//! looks the gate up again at every check.
+
+use std::sync::Arc;
+
+use catraca_core::catalog::{Catalog, gate_attributes};
+use catraca_core::decision::Decision;
+use catraca_core::located::names::nearest;
+use catraca_core::policy::{KeySpec, Name, OnMissing, Policy, PolicyId};
+use catraca_core::refusal::Refusal;
+use catraca_core::request::{Check, DEFAULT_NAMESPACE};
+use catraca_core::subject::Subject;
+
+use super::gate_error::GateError;
+use super::{CheckMode, Engine};
+use crate::error::Error;
+use crate::memory::Memory;
+use crate::rule_set::{GatePolicies, RuleSet};
+use crate::store::Store;
+
+/// A gate of an engine, with the names of the attributes that its checks send.
+///
+/// ```
+/// use catraca::{Catalog, Engine};
+///
+/// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 15m'")?;
+/// let engine = Engine::new(catalog);
+/// let login = engine.gate("login", ["ip"])?;
+///
+/// assert!(login.check(["198.51.100.7"])?.allowed);
+/// assert!(!login.check(["198.51.100.7"])?.allowed);
+/// assert!(login.check(["203.0.113.9"])?.allowed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct GateHandle<'e, const N: usize, S = Memory> {
+    engine: &'e Engine<S>,
+    gate: Name,
+    attributes: [Name; N],
+    namespace: Name,
+    /// The policies of the gate in this catalog.
+    resolved: (Arc<Catalog>, Vec<PolicyId>),
+}
+
+impl<S> Engine<S> {
+    /// A gate to check often, with the names of the attributes that the checks will send. The
+    /// values are passed in the same order.
+    ///
+    /// ```
+    /// use catraca::{Catalog, Engine};
+    ///
+    /// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 15m'")?;
+    /// let engine = Engine::new(catalog);
+    /// let error = engine.gate("logn", ["ip"]).expect_err("it is misspelt");
+    /// assert!(error.to_string().ends_with("did you mean `login`?"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn gate<const N: usize>(
+        &self,
+        gate: &str,
+        attributes: [&str; N],
+    ) -> Result<GateHandle<'_, N, S>, GateError> {
+        let rules = self.rules.load();
+        let policies = declared_policies(&rules, gate)?;
+        check_attributes(&rules, gate, policies, &attributes)?;
+        Ok(GateHandle {
+            engine: self,
+            gate: gate.into(),
+            attributes: attributes.map(Name::from),
+            namespace: DEFAULT_NAMESPACE.into(),
+            resolved: (Arc::clone(&rules.catalog), policies.to_vec()),
+        })
+    }
+
+    /// The attributes that a gate reads from its callers, in the order in which its policies first
+    /// read them.
+    pub fn gate_attributes(&self, gate: &str) -> Result<Vec<String>, GateError> {
+        let rules = self.rules.load();
+        let policies = declared_policies(&rules, gate)?;
+        let facts = rules.facts.in_namespace(DEFAULT_NAMESPACE);
+        let attributes = gate_attributes(&rules.catalog, facts, policies);
+        Ok(attributes.iter().map(|attribute| attribute.name.to_string()).collect())
+    }
+}
+
+impl<const N: usize, S> GateHandle<'_, N, S> {
+    /// Uses another namespace, which separates the counters of tenants.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// The names of the attributes, in the order of their values.
+    pub fn attributes(&self) -> impl Iterator<Item = &str> {
+        self.attributes.iter().map(|name| &**name)
+    }
+
+    /// A check of this gate, to add a cost or a reference to, for [`Self::decide`]. An empty value
+    /// counts as absent.
+    pub fn request<'a>(&'a self, values: [&'a str; N]) -> Check<'a> {
+        let pairs = self.attributes.iter().zip(values);
+        let subject = pairs.map(|(name, value)| (&**name, value)).collect::<Subject<'a>>();
+        Check::new(&self.gate, subject).namespace(&self.namespace)
+    }
+}
+
+impl<const N: usize, S: Store> GateHandle<'_, N, S> {
+    /// Decides whether the caller may pass now. Charges every policy of the gate, or none.
+    pub fn check(&self, values: [&str; N]) -> Result<Decision, Error> {
+        self.run(&self.request(values), CheckMode::Check)
+    }
+
+    /// Like [`Self::check`], with a cost of this many units.
+    pub fn check_cost(&self, values: [&str; N], cost: i64) -> Result<Decision, Error> {
+        self.run(&self.request(values).cost(cost), CheckMode::Check)
+    }
+
+    /// Returns the decision that a check would return. Charges nothing and starts no block.
+    pub fn peek(&self, values: [&str; N]) -> Result<Decision, Error> {
+        self.run(&self.request(values), CheckMode::Peek)
+    }
+
+    /// Decides a check that [`Self::request`] made.
+    ///
+    /// ```
+    /// use catraca::{Catalog, Engine};
+    ///
+    /// let catalog = Catalog::parse("[policy.export]\n by = ['account']\n window = '100 per 1h'")?;
+    /// let engine = Engine::new(catalog);
+    /// let export = engine.gate("export", ["account"])?;
+    /// let decision = export.decide(&export.request(["a"]).cost(40).without_lists())?;
+    /// assert_eq!(decision.remaining, Some(60));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decide(&self, check: &Check<'_>) -> Result<Decision, Error> {
+        self.run(check, CheckMode::Check)
+    }
+
+    #[inline]
+    fn run(&self, check: &Check<'_>, mode: CheckMode) -> Result<Decision, Error> {
+        let rules = self.engine.rules.load();
+        let (catalog, policies) = &self.resolved;
+        let is_resolved = Arc::ptr_eq(catalog, &rules.catalog) && check.gate == &*self.gate;
+        if !is_resolved {
+            return self.engine.run(&mut self.engine.check_exchange(&rules, check, mode)?);
+        }
+        check.validate()?;
+        let gate = GatePolicies { policies, unlisted: None, is_default: false };
+        self.engine.run(&mut self.engine.gate_exchange(&rules, &gate, check, mode)?)
+    }
+}
+
+impl<const N: usize, S> std::fmt::Debug for GateHandle<'_, N, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let attributes: Vec<&str> = self.attributes().collect();
+        f.debug_struct("GateHandle")
+            .field("gate", &self.gate)
+            .field("attributes", &attributes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The policies of a gate that the catalog declares.
+fn declared_policies<'r>(rules: &'r RuleSet, gate: &str) -> Result<&'r [PolicyId], GateError> {
+    let found = rules.catalog.gates.get(gate).map(|gate| gate.policies.as_slice());
+    found.ok_or_else(|| GateError::UnknownGate {
+        gate: gate.to_owned(),
+        nearest: rules.catalog.nearest_gate(gate).map(str::to_owned),
+    })
+}
+
+/// Refuses names that the catalog does not know, names of facts, and attributes without which
+/// every check would be refused.
+fn check_attributes(
+    rules: &RuleSet,
+    gate: &str,
+    policies: &[PolicyId],
+    attributes: &[&str],
+) -> Result<(), GateError> {
+    // A handle of another namespace looks its facts up at each check.
+    let facts = rules.facts.in_namespace(DEFAULT_NAMESPACE);
+    let read = gate_attributes(&rules.catalog, facts, policies);
+    let read: Vec<&str> = read.iter().map(|attribute| &*attribute.name).collect();
+    // Lists may name any attribute that is declared.
+    let declared = rules.catalog.attributes.keys().map(|name| &**name);
+    let known: Vec<&str> = read.iter().copied().chain(declared).collect();
+    for attribute in attributes {
+        if let Some(source) = facts.source(attribute) {
+            let name = (*attribute).to_owned();
+            let source_attribute = source.to_string();
+            return Err(Refusal::ReservedAttribute { name, source_attribute }.into());
+        }
+        if !known.contains(attribute) {
+            return Err(GateError::UnknownAttribute {
+                gate: gate.to_owned(),
+                attribute: (*attribute).to_owned(),
+                nearest: nearest(attribute, &known).map(str::to_owned),
+                known: read.iter().map(ToString::to_string).collect(),
+            });
+        }
+    }
+    for id in policies {
+        require_key(rules.catalog.policy(*id), attributes)?;
+    }
+    Ok(())
+}
+
+/// Refuses attributes that never make a key of a policy which insists on one.
+fn require_key(policy: &Policy, attributes: &[&str]) -> Result<(), Refusal> {
+    if policy.otherwise.is_some() || policy.on_missing != OnMissing::Error {
+        return Ok(());
+    }
+    let is_sent = |name: &Name| attributes.contains(&&**name);
+    let missing = match &policy.key_spec {
+        KeySpec::By(parts) => parts.iter().find(|part| !part.iter().any(is_sent)),
+        KeySpec::Each(names) => (!names.iter().any(is_sent)).then_some(names),
+    };
+    match missing {
+        Some(names) => Err(Refusal::MissingAttribute {
+            policy: policy.name.to_string(),
+            attribute: names.join("` or `"),
+        }),
+        None => Ok(()),
+    }
+}

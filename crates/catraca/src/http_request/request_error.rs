@@ -1,0 +1,62 @@
+//! Why a request cannot be checked as its route says.
+
+use catraca_core::refusal::Refusal;
+
+use super::AmbiguousValue;
+use super::request_parts::REQUEST_BODY_MAX;
+
+/// Why a request cannot be checked. Such a request never passes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A value that must be sent once is ambiguous.
+    #[error(transparent)]
+    Ambiguous(#[from] AmbiguousValue),
+    /// The front end does not read bodies.
+    #[error(
+        "the route reads the body of the request, which only Catraca's reverse proxy has; send \
+         the request through the proxy, or let the route read another part"
+    )]
+    BodyUnread,
+    /// The body is too long to be read.
+    #[error(
+        "the route reads the body of the request, which has more than {REQUEST_BODY_MAX} bytes"
+    )]
+    BodyTooLarge,
+    /// The body is not JSON, or has a key twice.
+    #[error("the route reads the body of the request, which is not JSON with unique keys")]
+    BodyInvalid,
+    /// A value has another type than the route needs.
+    #[error("`{source_text}` of the request is not {wanted}")]
+    BadValue {
+        /// The part of the request, as the route names it.
+        source_text: String,
+        /// What the route needs.
+        wanted: &'static str,
+    },
+    /// A value is invalid, or no gate is chosen for it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+impl RequestError {
+    /// A stable code for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Ambiguous(_) => "ambiguous-request",
+            Self::BodyUnread => "request-body-unread",
+            Self::BodyTooLarge => "request-body-too-large",
+            Self::BodyInvalid => "request-body-invalid",
+            Self::BadValue { .. } => "bad-request-value",
+            Self::Refused(refusal) => refusal.code(),
+        }
+    }
+
+    /// The status of the response: 413 for a body that is too large, else 400.
+    pub const fn status(&self) -> http::StatusCode {
+        match self {
+            Self::BodyTooLarge => http::StatusCode::PAYLOAD_TOO_LARGE,
+            _ => http::StatusCode::BAD_REQUEST,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a route reads from a request: attributes, the reference and the cost of its check.
+
+use std::borrow::Cow;
+
+use catraca_core::catalog::{AttributeSource, Catalog, CertificateField, Route, RouteCost};
+use catraca_core::json_path::scalar_text;
+use catraca_core::outcome::{BodySize, OutcomeBody};
+use catraca_core::policy::Name;
+use catraca_core::refusal::Refusal;
+use catraca_core::request::{COST_MAX, validate_cost};
+use catraca_core::route::{CanonicalPath, cookie_values};
+use http::header;
+
+use super::request_error::RequestError;
+use super::request_parts::{REQUEST_BODY_MAX, RequestBody, RequestParts};
+use super::{AmbiguousValue, header_once};
+
+/// What a route reads from a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteValues {
+    /// The attributes that the request has.
+    pub attributes: Vec<(Name, String)>,
+    /// The reference of the check.
+    pub reference: Option<String>,
+    /// The units that the check asks for.
+    pub cost: Option<i64>,
+}
+
+impl RouteValues {
+    /// The gate that the route chooses for these values.
+    pub fn gate<'r>(&self, catalog: &Catalog, route: &'r Route) -> Result<&'r Name, Refusal> {
+        route.gate_for(catalog, |name| {
+            let found = self.attributes.iter().find(|(own, _)| **own == *name);
+            found.map(|(_, value)| value.as_str())
+        })
+    }
+}
+
+impl RequestParts<'_> {
+    /// Reads everything that the check of a request needs. `path` is that of the matching route.
+    pub fn read(&self, route: &Route, path: &CanonicalPath) -> Result<RouteValues, RequestError> {
+        let body = if route.reads_body() { self.json_body()? } else { serde_json::Value::Null };
+        let reader = SourceReader { parts: self, path, body: &body };
+        let mut values = RouteValues::default();
+        for (name, source) in &route.set {
+            let value = reader.value(source)?;
+            values.attributes.extend(value.map(|value| (name.clone(), value)));
+        }
+        if let Some(source) = &route.reference {
+            values.reference = reader.value(source)?.filter(|text| !text.is_empty());
+        }
+        if let Some(cost) = &route.cost {
+            values.cost = reader.cost(cost)?;
+        }
+        Ok(values)
+    }
+
+    /// The body as JSON; null if it is empty.
+    fn json_body(&self) -> Result<serde_json::Value, RequestError> {
+        let bytes = match self.body {
+            RequestBody::Unread => return Err(RequestError::BodyUnread),
+            RequestBody::Uncollected { .. } => return Err(RequestError::BodyTooLarge),
+            RequestBody::Whole([]) => return Ok(serde_json::Value::Null),
+            RequestBody::Whole(bytes) => bytes,
+        };
+        let body = OutcomeBody::from_json(bytes, REQUEST_BODY_MAX);
+        match (body.size, body.is_invalid) {
+            (BodySize::OverLimit, _) => Err(RequestError::BodyTooLarge),
+            (_, true) => Err(RequestError::BodyInvalid),
+            _ => Ok(body.value),
+        }
+    }
+}
+
+/// Reads single parts of a request.
+struct SourceReader<'a> {
+    parts: &'a RequestParts<'a>,
+    path: &'a CanonicalPath,
+    body: &'a serde_json::Value,
+}
+
+impl SourceReader<'_> {
+    fn value(&self, source: &AttributeSource) -> Result<Option<String>, RequestError> {
+        let headers = self.parts.headers;
+        Ok(match source {
+            AttributeSource::Header(name) => header_once(headers, name)?.map(str::to_owned),
+            AttributeSource::Cookie(name) => self.cookie_once(name)?,
+            AttributeSource::Query(name) => query_once(self.parts.query(), name)?,
+            AttributeSource::Segment(number) => {
+                let index = number.checked_sub(1);
+                index.and_then(|index| self.path.segments.get(index)).cloned()
+            }
+            AttributeSource::Body(path) => json_text(source, path.find(self.body))?,
+            AttributeSource::Claim(name) => json_text(source, self.parts.claim(name))?,
+            AttributeSource::Certificate(field) => self.certificate_field(*field),
+            AttributeSource::Literal(text) => Some(text.clone()),
+        })
+    }
+
+    fn certificate_field(&self, field: CertificateField) -> Option<String> {
+        let certificate = self.parts.certificate?;
+        match field {
+            CertificateField::Subject => Some(certificate.subject.clone()),
+            CertificateField::Fingerprint => Some(certificate.fingerprint.clone()),
+            CertificateField::AlternativeName => certificate.alternative_names.first().cloned(),
+        }
+    }
+
+    /// The value of a cookie that must be sent at most once. A client may send several lines.
+    fn cookie_once(&self, name: &str) -> Result<Option<String>, RequestError> {
+        let ambiguous = || AmbiguousValue::Cookie { name: name.to_owned() };
+        let mut found = None;
+        for line in self.parts.headers.get_all(header::COOKIE) {
+            let line = line.to_str().map_err(|_| ambiguous())?;
+            for value in cookie_values(line, name).map(Cow::into_owned) {
+                if found.replace(value).is_some() {
+                    return Err(ambiguous().into());
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn cost(&self, cost: &RouteCost) -> Result<Option<i64>, RequestError> {
+        let units = match cost {
+            RouteCost::Units(units) => Some(*units),
+            RouteCost::BytesPerUnit(bytes) => Some(self.units_of_bytes(*bytes)?),
+            RouteCost::Source(source) => match self.value(source)? {
+                Some(text) => Some(text.trim().parse().map_err(|_| not_a_number(source))?),
+                None => None,
+            },
+        };
+        units.map_or(Ok(()), validate_cost)?;
+        Ok(units)
+    }
+
+    /// The units of the body, rounded up.
+    fn units_of_bytes(&self, bytes_per_unit: i64) -> Result<i64, RequestError> {
+        let length = match self.parts.body {
+            RequestBody::Unread => return Err(RequestError::BodyUnread),
+            RequestBody::Whole(bytes) => bytes.len() as u64,
+            RequestBody::Uncollected { length } => length,
+        };
+        let units = length.div_ceil(bytes_per_unit.max(1).unsigned_abs());
+        Ok(i64::try_from(units).unwrap_or(COST_MAX).min(COST_MAX))
+    }
+}
+
+/// The text of a field that has one spelling.
+fn json_text(
+    source: &AttributeSource,
+    found: Option<&serde_json::Value>,
+) -> Result<Option<String>, RequestError> {
+    let Some(found) = found else { return Ok(None) };
+    let text = scalar_text(found).ok_or_else(|| RequestError::BadValue {
+        source_text: source.to_string(),
+        wanted: "a text, a whole number or a boolean",
+    })?;
+    Ok(Some(text))
+}
+
+fn not_a_number(source: &AttributeSource) -> RequestError {
+    RequestError::BadValue { source_text: source.to_string(), wanted: "a whole number" }
+}
+
+/// The value of a query parameter that must be sent at most once.
+fn query_once(query: &str, wanted: &str) -> Result<Option<String>, AmbiguousValue> {
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    let mut values = pairs.filter(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
+    let value = values.next();
+    match values.next() {
+        None => Ok(value),
+        Some(_) => Err(AmbiguousValue::Query { name: wanted.to_owned() }),
+    }
+}

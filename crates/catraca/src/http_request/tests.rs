@@ -1,0 +1,222 @@
+//! What routes read from requests.
+
+use catraca_core::catalog::Catalog;
+use catraca_core::route::RouteRequest;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proptest::prelude::*;
+
+use super::*;
+
+const CATALOG: &str = "
+    [attribute.key]\nkind = 'pix_key'
+    [policy.a]\nby = ['ip']\nwindow = '9 per 1s'
+    [policy.b]\nby = ['ip']\nwindow = '9 per 1s'
+    [[route]]\nmatch = 'GET /entries/*'\nref = 'header:pi-endtoendid'\nset = { key = 'path:2' }
+    gate = { by = 'key_type', map = { CPF = 'a', PHONE = 'b' } }
+    [[route]]\nmatch = 'POST /chat'\ngate = 'a'\ncost = 'body:max_tokens'\nupstream = 'http://a'
+    set = { user = 'cookie:user', model = 'body:model', first = 'body:messages.0.role' }
+    [[route]]\nmatch = 'POST /upload'\ngate = 'a'\nupstream = 'http://a'
+    cost = { bytes_per_unit = 4 }
+    [[route]]\nmatch = 'GET /list'\ngate = 'a'\ncost = 'query:page_size'
+    [[route]]\nmatch = 'GET /export'\ngate = 'a'\ncost = 50
+    [[route]]\nmatch = 'GET /me'\ngate = 'a'\nref = 'jwt:jti'
+    set = { user = 'jwt:sub', tenant = 'jwt:https://a.example/tenant', team = 'jwt:org.team' }
+    [[route]]\nmatch = 'GET /device'\ngate = 'a'
+    set = { name = 'certificate:subject', id = 'certificate:fingerprint', san = 'certificate:san' }
+";
+
+struct TestRequest<'a> {
+    line: &'a str,
+    headers: &'a [(&'static str, &'a str)],
+    body: RequestBody<'a>,
+}
+
+impl<'a> TestRequest<'a> {
+    fn new(line: &'a str) -> Self {
+        Self { line, headers: &[], body: RequestBody::Unread }
+    }
+
+    /// The gate, and what the route reads; or the code of the error.
+    fn read(&self) -> Result<(String, RouteValues), &'static str> {
+        let catalog = Catalog::parse(CATALOG).unwrap();
+        let (method, target) = self.line.split_once(' ').unwrap();
+        let request = RouteRequest { method, target };
+        let (route, path) = catalog.route(&request).unwrap().unwrap();
+        let mut headers = HeaderMap::new();
+        for (name, value) in self.headers {
+            let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+            headers.append(HeaderName::from_static(name), value);
+        }
+        let parts = RequestParts::new(target, &headers).with_body(self.body);
+        let values = parts.read(route, &path).map_err(|error| error.code())?;
+        let gate = values.gate(&catalog, route).map_err(|refusal| refusal.code())?;
+        Ok((gate.to_string(), values))
+    }
+
+    fn values(&self) -> Result<RouteValues, &'static str> {
+        self.read().map(|(_, values)| values)
+    }
+}
+
+fn chat(body: &str) -> Result<RouteValues, &'static str> {
+    let body = RequestBody::Whole(body.as_bytes());
+    TestRequest { body, ..TestRequest::new("POST /chat") }.values()
+}
+
+fn attribute<'v>(values: &'v RouteValues, name: &str) -> Option<&'v str> {
+    let found = values.attributes.iter().find(|(own, _)| **own == *name);
+    found.map(|(_, value)| value.as_str())
+}
+
+/// covers: 001-08
+#[test]
+fn a_lookup_gets_the_gate_of_its_key_type_and_its_end_to_end_id() {
+    let headers = &[("pi-endtoendid", "E1234567820261118")];
+    let read = |line| TestRequest { headers, ..TestRequest::new(line) }.read();
+    let (gate, values) = read("GET /entries/12345678909").unwrap();
+    assert_eq!((gate.as_str(), values.reference.as_deref()), ("a", Some("E1234567820261118")));
+    assert_eq!(read("GET /entries/%2B5561912345678").unwrap().0, "b");
+    assert_eq!(read("GET /entries/a@example.com"), Err("unmapped-gate"));
+    assert_eq!(read("GET /entries/getEntry"), Err("bad-attribute"));
+    let without = TestRequest::new("GET /entries/12345678909").values();
+    assert_eq!(without.unwrap().reference, None);
+}
+
+#[test]
+fn fields_of_the_body_become_attributes_and_the_cost() {
+    let values = chat(r#"{"model":"m","max_tokens":100,"messages":[{"role":"user"}]}"#).unwrap();
+    assert_eq!((attribute(&values, "model"), values.cost), (Some("m"), Some(100)));
+    assert_eq!(attribute(&values, "first"), Some("user"));
+    assert_eq!(chat("").unwrap(), RouteValues::default());
+    assert_eq!(chat(r#"{"model":null}"#).unwrap(), RouteValues::default());
+    assert_eq!(attribute(&chat(r#"{"model":7}"#).unwrap(), "model"), Some("7"));
+}
+
+#[test]
+fn a_body_that_servers_may_read_in_another_way_is_refused() {
+    for body in ["x", "{", r#"{"model":"a","model":"b"}"#, "a=b", "\u{feff}{}"] {
+        assert_eq!(chat(body), Err("request-body-invalid"), "{body}");
+    }
+    let long = format!(r#"{{"model":"{}"}}"#, "x".repeat(REQUEST_BODY_MAX));
+    assert_eq!(chat(&long), Err("request-body-too-large"));
+    for body in [r#"{"model":["a"]}"#, r#"{"model":1.5}"#, r#"{"model":{}}"#] {
+        assert_eq!(chat(body), Err("bad-request-value"), "{body}");
+    }
+    for body in [r#"{"max_tokens":"x"}"#, r#"{"max_tokens":1e3}"#, r#"{"max_tokens":true}"#] {
+        assert_eq!(chat(body), Err("bad-request-value"), "{body}");
+    }
+    assert_eq!(chat(r#"{"max_tokens":-1}"#), Err("bad-cost"));
+    assert_eq!(chat(r#"{"max_tokens":1099511627777}"#), Err("bad-cost"));
+}
+
+#[test]
+fn a_front_end_without_the_body_refuses_the_request() {
+    assert_eq!(TestRequest::new("POST /chat").values(), Err("request-body-unread"));
+    assert_eq!(TestRequest::new("POST /upload").values(), Err("request-body-unread"));
+    let body = RequestBody::Uncollected { length: 9 };
+    let uncollected = TestRequest { body, ..TestRequest::new("POST /chat") };
+    assert_eq!(uncollected.values(), Err("request-body-too-large"));
+}
+
+#[test]
+fn costs_come_from_bytes_parameters_and_constants() {
+    let cost = |line, body| TestRequest { body, ..TestRequest::new(line) }.values().unwrap().cost;
+    assert_eq!(cost("POST /upload", RequestBody::Whole(b"")), Some(0));
+    assert_eq!(cost("POST /upload", RequestBody::Whole(b"12345")), Some(2));
+    let length = |length| RequestBody::Uncollected { length };
+    assert_eq!(cost("POST /upload", length(1 << 20)), Some(1 << 18));
+    assert_eq!(cost("POST /upload", length(u64::MAX)), Some(1 << 40), "the largest cost");
+    assert_eq!(cost("GET /list?page_size=20", RequestBody::Unread), Some(20));
+    assert_eq!(cost("GET /list", RequestBody::Unread), None);
+    assert_eq!(cost("GET /export", RequestBody::Unread), Some(50));
+    let twice = TestRequest::new("GET /list?page_size=1&page_size=2").values();
+    assert_eq!(twice, Err("ambiguous-request"));
+}
+
+#[test]
+fn a_cookie_is_sent_once_in_one_line_or_in_several() {
+    let user = |headers| {
+        let body = RequestBody::Whole(b"");
+        let values = TestRequest { headers, body, ..TestRequest::new("POST /chat") }.values()?;
+        Ok(attribute(&values, "user").map(str::to_owned))
+    };
+    assert_eq!(user(&[("cookie", "a=1; user=ana")]), Ok(Some("ana".to_owned())));
+    assert_eq!(user(&[("cookie", "a=1"), ("cookie", "user=%61na")]), Ok(Some("ana".to_owned())));
+    assert_eq!(user(&[("cookie", "a=1")]), Ok(None));
+    for twice in
+        [&[("cookie", "user=1; user=1")][..], &[("cookie", "user=1"), ("cookie", "user=2")]]
+    {
+        assert_eq!(user(twice), Err("ambiguous-request"));
+    }
+    assert_eq!(user(&[("cookie", "user=é")]), Err("ambiguous-request"));
+}
+
+fn read_with<'a>(
+    target: &'a str,
+    headers: &'a HeaderMap,
+    change: impl FnOnce(RequestParts<'a>) -> RequestParts<'a>,
+) -> Result<RouteValues, &'static str> {
+    let catalog = Catalog::parse(CATALOG).unwrap();
+    let (route, path) = catalog.route(&RouteRequest { method: "GET", target }).unwrap().unwrap();
+    let parts = change(RequestParts::new(target, headers));
+    parts.read(route, &path).map_err(|error| error.code())
+}
+
+#[test]
+fn claims_are_read_by_name_or_path() {
+    let headers = HeaderMap::new();
+    let claims = |json: &str| Claims(serde_json::from_str(json).unwrap());
+    let good = claims(
+        r#"{"sub":"ana","jti":7,"https://a.example/tenant":"t","org":{"team":"x"},"roles":[]}"#,
+    );
+    let values = read_with("/me", &headers, |parts| parts.with_claims(Some(&good))).unwrap();
+    assert_eq!(attribute(&values, "user"), Some("ana"));
+    assert_eq!(attribute(&values, "tenant"), Some("t"));
+    assert_eq!(attribute(&values, "team"), Some("x"));
+    assert_eq!(values.reference.as_deref(), Some("7"));
+    let list = claims(r#"{"sub":["ana"]}"#);
+    let read = read_with("/me", &headers, |parts| parts.with_claims(Some(&list)));
+    assert_eq!(read, Err("bad-request-value"));
+    let none = read_with("/me", &headers, |parts| parts.with_claims(None));
+    assert_eq!(none, Ok(RouteValues::default()), "a request without a token");
+}
+
+#[test]
+fn fields_of_a_certificate_are_read() {
+    let headers = HeaderMap::new();
+    let certificate = ClientCertificate {
+        subject: "CN=device-7".to_owned(),
+        fingerprint: "ab".repeat(32),
+        alternative_names: vec!["spiffe://a/b".to_owned(), "a.example".to_owned()],
+    };
+    let read = |one| read_with("/device", &headers, |parts| parts.with_certificate(one)).unwrap();
+    let values = read(Some(&certificate));
+    assert_eq!(attribute(&values, "name"), Some("CN=device-7"));
+    assert_eq!(attribute(&values, "id").map(str::len), Some(64));
+    assert_eq!(attribute(&values, "san"), Some("spiffe://a/b"));
+    assert_eq!(read(None), RouteValues::default());
+}
+
+proptest! {
+    #[test]
+    fn any_request_is_read_without_a_panic(
+        body in prop::collection::vec(any::<u8>(), 0..80),
+        json in "[\\[\\]{}\":,a-z0-9]{0,60}",
+        cookie in "[ -~]{0,60}",
+        segment in "[a-z0-9%@+;.]{1,20}",
+    ) {
+        let headers = &[("cookie", cookie.as_str())][..];
+        for body in [&body[..], json.as_bytes()] {
+            let body = RequestBody::Whole(body);
+            let _ = TestRequest { headers, body, line: "POST /chat" }.read();
+        }
+        let catalog = Catalog::parse(CATALOG).unwrap();
+        let target = format!("/entries/{segment}");
+        let request = RouteRequest { method: "GET", target: &target };
+        if let Ok(Some((route, path))) = catalog.route(&request) {
+            let values = RequestParts::new(&target, &HeaderMap::new()).read(route, &path).unwrap();
+            let gate = values.gate(&catalog, route);
+            prop_assert!(gate.is_err() || gate.is_ok_and(|gate| matches!(&**gate, "a" | "b")));
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! A decision as an HTTP response: its status, its headers and its problem body.
+//!
+//! The server's authorize calls and the tower layer respond alike, because both use this module.
+
+mod problem_denial;
+pub mod ratelimit_headers;
+
+use catraca_core::decision::{Decision, Reason};
+use http::StatusCode;
+
+pub use problem_denial::ProblemDenial;
+
+/// The media type of problems (RFC 9457).
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// The status of a response that carries only the decision: 200 if it is allowed.
+pub fn response_status(decision: &Decision) -> StatusCode {
+    let ban_status = decision.status.and_then(|status| StatusCode::from_u16(status).ok());
+    match decision.reason {
+        // Envoy's ext_authz lets a request pass on 200 alone.
+        _ if decision.allowed => StatusCode::OK,
+        Reason::Blocklisted => StatusCode::FORBIDDEN,
+        Reason::Missing => StatusCode::BAD_REQUEST,
+        Reason::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        _ => ban_status.unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+    }
+}
+
+/// `Retry-After` in whole seconds, rounded up, at least one; none when allowed, or when waiting
+/// never helps.
+pub fn retry_after_secs(decision: &Decision) -> Option<i64> {
+    // At least one: zero would ask for a retry at once.
+    decision.retry_after.filter(|_| !decision.allowed).map(|wait| wait.ceil_secs().max(1))
+}

@@ -1,0 +1,44 @@
+//! Leases of callers without an answer: those that cannot be taken back are counted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use catraca_core::digest::Secret;
+use catraca_core::lock::{Durability, LockOp};
+use tokio::time::sleep;
+
+use super::{NS, acquire_request};
+use crate::locks::{FreedCallback, LockError, LockStore, LockStoreFuture, Locks};
+use crate::store::When;
+
+/// A store that never answers in time.
+struct SilentStore;
+
+impl LockStore for SilentStore {
+    fn ask<'a>(&'a self, _: &'a str, _: &'a LockOp, _: When) -> LockStoreFuture<'a> {
+        let why = "no answer".to_owned();
+        Box::pin(std::future::ready(Err(LockError::StoreUnavailable { why })))
+    }
+
+    fn listen(&self, _: FreedCallback) {}
+
+    fn durability(&self) -> Option<Durability> {
+        None
+    }
+}
+
+/// Regression: both were silent, a lease beyond those that are reverted at once and one whose store
+/// did not answer any attempt.
+#[tokio::test(start_paused = true)]
+async fn leases_that_cannot_be_reverted_are_counted() {
+    let locks = Locks::new(Arc::new(SilentStore), &Secret::from_bytes([3; 32]));
+    for _ in 0..1_100 {
+        let request = acquire_request(&locks, &["a"], 60_000);
+        let failed = locks.acquire(NS, &request, catraca_core::time::Span::ZERO).await;
+        assert!(matches!(failed, Err(LockError::StoreUnavailable { .. })), "{failed:?}");
+    }
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(locks.failed_undos(), 1_100 - 1_024, "beyond those that are reverted at once");
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(locks.failed_undos(), 1_100);
+}

@@ -1,0 +1,203 @@
+//! The layer: its settings, as methods that can be chained.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bytes::Bytes;
+use catraca_core::address::AddressRange;
+use catraca_core::address::forwarded::AddressSource;
+use catraca_core::catalog::Catalog;
+use catraca_core::outcome::Outcome;
+use http::request::Parts;
+use http::{Response, response};
+use tower_layer::Layer;
+
+use super::error_log::ErrorLog;
+use super::extract::{AttributeExtractor, Header, PathSegment};
+use super::grpc;
+use super::peer_address::{ForwardedAddress, PeerAddress};
+use super::rejection::Rejection;
+use super::service::RateLimit;
+use super::settings::{Attribute, FailureMode, GateSource, Options, Settings};
+use crate::limiter::Limiter;
+
+/// Checks every request of a service, and settles its response. Clones share the limiter.
+pub struct RateLimitLayer<L> {
+    limiter: Arc<L>,
+    options: Options,
+    error_log: Arc<ErrorLog>,
+}
+
+impl<L: Limiter + 'static> RateLimitLayer<L> {
+    /// Checks all requests at one gate, which may be the name of a policy.
+    pub fn new(limiter: L, gate: impl Into<Arc<str>>) -> Self {
+        Self::with_gate_source(limiter, GateSource::Fixed(gate.into()))
+    }
+
+    /// Checks each request at the gate that `gate` returns. A request without a gate passes.
+    pub fn with_gate(
+        limiter: L,
+        gate: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_gate_source(limiter, GateSource::Request(Arc::new(gate)))
+    }
+
+    /// Checks each request at the gate of the first `[[route]]` of the catalog that matches it,
+    /// with the attributes that the route reads. `catalog` returns the current one, so that a
+    /// reload takes effect. A request that no route matches is checked at the catalog's `default`.
+    pub fn with_routes(
+        limiter: L,
+        catalog: impl Fn() -> Arc<Catalog> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_gate_source(limiter, GateSource::Routes(Arc::new(catalog)))
+    }
+
+    fn with_gate_source(limiter: L, gate: GateSource) -> Self {
+        let error_log = Arc::new(ErrorLog::new());
+        Self { limiter: Arc::new(limiter), options: Options::new(gate), error_log }
+    }
+
+    /// Reads the attribute `name` with an extractor or a closure. Can be called several times.
+    #[must_use]
+    pub fn by(mut self, name: impl Into<Arc<str>>, extractor: impl AttributeExtractor) -> Self {
+        let extractor = Arc::new(extractor);
+        self.options.attributes.push(Attribute { name: name.into(), extractor });
+        self
+    }
+
+    /// Reads the attribute `ip` from the address of the connection.
+    #[must_use]
+    pub fn by_peer_address(self) -> Self {
+        self.by("ip", PeerAddress::default())
+    }
+
+    /// Reads the attribute `ip` from a header of trusted proxies, such as `X-Forwarded-For`.
+    #[must_use]
+    pub fn by_forwarded_address(
+        self,
+        source: AddressSource,
+        trusted: impl IntoIterator<Item = AddressRange>,
+    ) -> Self {
+        self.by("ip", ForwardedAddress::new(source, trusted))
+    }
+
+    /// Reads an attribute from a header, which must be sent at most once.
+    #[must_use]
+    pub fn by_header(self, name: impl Into<Arc<str>>, header: impl Into<String>) -> Self {
+        self.by(name, Header::new(header))
+    }
+
+    /// Reads an attribute from a segment of the path, counted from one.
+    #[must_use]
+    pub fn by_path_segment(self, name: impl Into<Arc<str>>, number: usize) -> Self {
+        self.by(name, PathSegment::new(number))
+    }
+
+    /// Requests this many units for each request. Without a cost, the policy's default applies.
+    #[must_use]
+    pub fn cost(mut self, cost: impl Fn(&Parts) -> Option<i64> + Send + Sync + 'static) -> Self {
+        self.options.cost = Some(Arc::new(cost));
+        self
+    }
+
+    /// Counts in another namespace, apart from all others.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<Arc<str>>) -> Self {
+        self.options.namespace = namespace.into();
+        self
+    }
+
+    /// Ignores the allowlist and the blocklist.
+    #[must_use]
+    pub fn without_lists(mut self) -> Self {
+        self.options.lists = false;
+        self
+    }
+
+    /// Shows these headers of the response to ban rules. `Retry-After` is always shown.
+    #[must_use]
+    pub fn outcome_headers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.options.outcome.add_headers(names);
+        self
+    }
+
+    /// Shows JSON bodies of responses to ban rules, if they have at most 64 KiB. The body is copied
+    /// while it is sent, and not delayed.
+    #[must_use]
+    pub fn outcome_json_body(mut self) -> Self {
+        self.options.outcome.reads_json_body = true;
+        self
+    }
+
+    /// Changes the outcome when the head of the response is known, such as its status or its cost.
+    #[must_use]
+    pub fn outcome(
+        mut self,
+        change: impl Fn(&mut Outcome, &response::Parts) + Send + Sync + 'static,
+    ) -> Self {
+        self.options.outcome.change = Some(Arc::new(change));
+        self
+    }
+
+    /// Protects a gRPC service. Rejections of calls have a gRPC status, such as
+    /// `RESOURCE_EXHAUSTED` with `grpc-retry-pushback-ms`. The status of an outcome is the HTTP
+    /// status that corresponds to the gRPC status; a call that ends without one has no status.
+    #[must_use]
+    pub fn grpc(mut self) -> Self {
+        self.options.outcome.reads_grpc_status = true;
+        self.respond(grpc::reject_call)
+    }
+
+    /// Decides whether requests pass while the limiter fails. By default they get a 503 with
+    /// `Retry-After: 1`.
+    #[must_use]
+    pub fn on_failure(mut self, mode: FailureMode) -> Self {
+        self.options.on_failure = mode;
+        self
+    }
+
+    /// Makes the responses to rejected requests. The rate-limit headers are added to them.
+    #[must_use]
+    pub fn respond(
+        mut self,
+        respond: impl Fn(&Rejection, &Parts) -> Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
+        self.options.respond = Some(Arc::new(respond));
+        self
+    }
+
+    /// Also sends `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
+    #[must_use]
+    pub fn x_ratelimit_headers(mut self) -> Self {
+        self.options.x_ratelimit = true;
+        self
+    }
+}
+
+impl<S, L> Layer<S> for RateLimitLayer<L> {
+    type Service = RateLimit<S, L>;
+
+    fn layer(&self, inner: S) -> RateLimit<S, L> {
+        let limiter = Arc::clone(&self.limiter);
+        let options = self.options.clone();
+        let has_reported_late_settle = AtomicBool::new(false);
+        let error_log = Arc::clone(&self.error_log);
+        RateLimit::new(inner, Settings { limiter, options, has_reported_late_settle, error_log })
+    }
+}
+
+impl<L> Clone for RateLimitLayer<L> {
+    fn clone(&self) -> Self {
+        let error_log = Arc::clone(&self.error_log);
+        Self { limiter: Arc::clone(&self.limiter), options: self.options.clone(), error_log }
+    }
+}
+
+impl<L> fmt::Debug for RateLimitLayer<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.options.attributes.iter().map(|attribute| &attribute.name);
+        let attributes: Vec<_> = names.collect();
+        f.debug_struct("RateLimitLayer").field("attributes", &attributes).finish_non_exhaustive()
+    }
+}

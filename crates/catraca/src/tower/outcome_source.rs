@@ -1,0 +1,54 @@
+//! The outcome of a request, read from its response: status, chosen headers, a small JSON body.
+
+use std::sync::Arc;
+
+use catraca_core::outcome::Outcome;
+use http::{HeaderMap, HeaderName, header, response};
+
+use super::grpc;
+use crate::http_outcome::{BodyCopy, add_header};
+
+/// The largest body of a response that ban rules see.
+pub const OUTCOME_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Changes an outcome when the head of the response is known.
+type ChangeFn = Arc<dyn Fn(&mut Outcome, &response::Parts) + Send + Sync>;
+
+/// Which parts of a response are in the outcome.
+#[derive(Clone, Default)]
+pub(super) struct OutcomeSource {
+    headers: Vec<HeaderName>,
+    pub reads_json_body: bool,
+    pub reads_grpc_status: bool,
+    pub change: Option<ChangeFn>,
+}
+
+impl OutcomeSource {
+    /// Adds headers. A text that is not the name of a header is left out: no response has it.
+    pub fn add_headers<N: Into<String>>(&mut self, names: impl IntoIterator<Item = N>) {
+        let names = names.into_iter().filter_map(|name| HeaderName::try_from(name.into()).ok());
+        self.headers.extend(names);
+    }
+
+    /// The outcome of a response, as far as its head shows it.
+    pub fn read(&self, response: &response::Parts) -> Outcome {
+        let mut outcome = Outcome::status(response.status.as_u16());
+        let chosen = self.headers.iter().filter(|name| **name != header::RETRY_AFTER);
+        for name in chosen.chain([&header::RETRY_AFTER]) {
+            add_header(&mut outcome, &response.headers, name);
+        }
+        if self.reads_grpc_status {
+            // A response without a body has the status in its head, any other one in its trailers.
+            outcome.status = grpc::outcome_status(&response.headers);
+        }
+        if let Some(change) = &self.change {
+            change(&mut outcome, response);
+        }
+        outcome
+    }
+
+    /// A copy of the response's body, if ban rules shall see it.
+    pub fn body_copy(&self, headers: &HeaderMap) -> Option<BodyCopy> {
+        self.reads_json_body.then(|| BodyCopy::new(headers, OUTCOME_BODY_BYTES_MAX))
+    }
+}

@@ -1,0 +1,104 @@
+//! Gates that are looked up once: the same decisions as by name, and errors when they are made.
+
+use std::time::{Duration, SystemTime};
+
+use catraca::{Catalog, Check, Engine, Error, GateError, ManualClock, Refusal};
+
+const CATALOG: &str = "
+    [attribute.email]
+    kind = 'caseless'
+
+    [facts.token.abc]
+    plan = 'gold'
+
+    [policy.login]
+    by     = ['ip']
+    window = '2 per 1m'
+    block  = '15m'
+
+    [policy.api]
+    by        = ['tenant', 'token|ip']
+    tier      = [{ when = { plan = 'gold' }, window = '9 per 1m' }]
+    otherwise = 'login'
+
+    [policy.strict]
+    by     = ['account']
+    window = '9 per 1m'
+
+    [gate.all]
+    policies = ['login', 'api']
+";
+
+fn engine() -> (Engine, ManualClock) {
+    let clock = ManualClock::at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600));
+    let catalog = Catalog::parse(CATALOG).unwrap();
+    (Engine::builder(catalog).clock(clock.clone()).build(), clock)
+}
+
+#[test]
+fn a_handle_decides_as_a_check_by_name_does() {
+    let (by_handle, clock) = engine();
+    let (by_name, other_clock) = engine();
+    let all = by_handle.gate("all", ["ip", "tenant", "token"]).unwrap().namespace("shop");
+    let callers = [["198.51.100.7", "t", "abc"], ["198.51.100.7", "", ""], ["::1", "t", "x"]];
+    for round in 0..12 {
+        let values = callers[round % callers.len()];
+        let subject = [("ip", values[0]), ("tenant", values[1]), ("token", values[2])];
+        let check = Check::new("all", subject).namespace("shop");
+        assert_eq!(all.peek(values).unwrap(), by_name.peek(&check).unwrap(), "{round}");
+        assert_eq!(all.check(values).unwrap(), by_name.check(&check).unwrap(), "{round}");
+        clock.advance(Duration::from_secs(10));
+        other_clock.advance(Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn a_misspelt_gate_or_attribute_is_an_error_with_the_nearest_name() {
+    let (engine, _) = engine();
+    let gate = engine.gate("logni", ["ip"]).unwrap_err();
+    let nearest = Some("login".to_owned());
+    assert_eq!(gate, GateError::UnknownGate { gate: "logni".to_owned(), nearest });
+    let attribute = engine.gate("api", ["tennant", "token"]).unwrap_err();
+    assert_eq!(
+        attribute.to_string(),
+        "gate `api` reads no attribute `tennant`, but tenant, token, ip: did you mean `tenant`?"
+    );
+    assert_eq!(engine.gate_attributes("api").unwrap(), ["tenant", "token", "ip"]);
+    assert!(engine.gate("login", ["ip", "email"]).is_ok(), "lists may read any declared attribute");
+}
+
+#[test]
+fn attributes_with_which_every_check_would_be_refused_are_an_error() {
+    let (engine, _) = engine();
+    let missing =
+        Refusal::MissingAttribute { policy: "strict".to_owned(), attribute: "account".to_owned() };
+    assert_eq!(engine.gate("strict", ["ip"]).unwrap_err(), GateError::Refused(missing));
+    let reserved = engine.gate("api", ["tenant", "token", "plan"]).unwrap_err();
+    assert!(matches!(reserved, GateError::Refused(Refusal::ReservedAttribute { .. })));
+    assert!(engine.gate("api", ["tenant"]).is_ok(), "`otherwise` may still apply");
+}
+
+#[test]
+fn a_handle_follows_a_reload() {
+    let (engine, _) = engine();
+    let login = engine.gate("login", ["ip"]).unwrap();
+    assert_eq!(login.check(["198.51.100.7"]).unwrap().limit, Some(2));
+    engine.reload(Catalog::parse(&CATALOG.replace("'2 per 1m'", "'3 per 1m'")).unwrap());
+    let decision = login.check(["198.51.100.7"]).unwrap();
+    assert_eq!((decision.limit, decision.remaining), (Some(3), Some(1)));
+    engine.reload(Catalog::parse("[policy.other]\nby = ['ip']\nwindow = '1 per 1m'").unwrap());
+    let refused = login.check(["198.51.100.7"]).unwrap_err();
+    assert!(matches!(refused, Error::Refused(Refusal::UnknownGate(_))), "{refused}");
+}
+
+#[test]
+fn a_cost_and_a_reference_can_be_added() {
+    let (engine, _) = engine();
+    let strict = engine.gate("strict", ["account"]).unwrap();
+    assert_eq!(strict.check_cost(["a"], 4).unwrap().remaining, Some(5));
+    let decision = strict.decide(&strict.request(["a"]).cost(3).reference("r")).unwrap();
+    assert_eq!(decision.remaining, Some(2));
+    let refused = strict.check_cost(["a"], -1).unwrap_err();
+    assert!(matches!(refused, Error::Refused(Refusal::BadCost(-1))), "{refused}");
+    assert_eq!(strict.attributes().collect::<Vec<_>>(), ["account"]);
+}
