@@ -11,6 +11,7 @@ mod help_text;
 mod lists;
 mod locks_and_slots;
 mod remote;
+mod types;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ pub use files::{BackupArgs, CompletionsArgs, ManArgs, RecordsLocationArgs, Resto
 pub use lists::{ListEntryArgs, ListsArgs, ListsVerb};
 pub use locks_and_slots::{LeaseOrFence, LocksArgs, LocksVerb, SlotsArgs, SlotsVerb};
 pub use remote::{PagingArgs, RemoteArgs};
+pub use types::{TypesArgs, TypesLanguage};
 
 /// Rate limiting for any API: limits, prices, blocks and bans in one exact decision.
 #[derive(Debug, Parser)]
@@ -69,6 +71,8 @@ pub enum CliVerb {
     Explain(ExplainArgs),
     /// Replay a history in virtual time and show what the catalog decides
     Simulate(SimulateArgs),
+    /// Print the gates of a catalog and their attributes as TypeScript or Go
+    Types(TypesArgs),
     /// Make an API key, and the catalog lines that accept it
     Keygen(KeygenArgs),
     /// Copy the records to a file while the server runs

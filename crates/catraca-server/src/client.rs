@@ -5,14 +5,13 @@
 
 mod error;
 mod key;
-mod server_url;
-mod tls;
 
 use std::io;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Error, Result};
 use bytes::Bytes;
+use catraca::client::{ClientBuildError, ServerTls, ServerUrl};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -28,8 +27,6 @@ use crate::args::RemoteArgs;
 use crate::render::eprint_line;
 
 pub use error::ClientError;
-use server_url::ServerUrl;
-use tls::TlsClient;
 
 /// The largest response body that is read.
 const RESPONSE_BYTES_MAX: usize = 64 << 20;
@@ -40,7 +37,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(90);
 pub struct Client {
     runtime: Runtime,
     url: ServerUrl,
-    tls: Option<TlsClient>,
+    tls: Option<ServerTls>,
     key: Option<HeaderValue>,
     timeout: Duration,
 }
@@ -56,9 +53,10 @@ pub struct Reply {
 impl Client {
     /// Makes a client of `--server`; connects only when a call is made.
     pub fn new(remote: &RemoteArgs) -> Result<Self> {
-        let url = ServerUrl::parse(&remote.server)?;
-        let tls = url.is_https.then(|| TlsClient::new(&url.host, remote.ca.as_deref()));
-        let tls = tls.transpose()?;
+        let url = ServerUrl::parse(&remote.server).map_err(name_url_options)?;
+        let tls = url.is_https.then(|| ServerTls::new(&url.host, remote.ca.as_deref()));
+        let tls = tls.transpose();
+        let tls = tls.context("--ca FILE names a PEM file with the trusted certificates")?;
         let key = key::read(remote.key_file.as_deref())?;
         if key.is_some() && url.is_plaintext() {
             eprint_line(format_args!(
@@ -205,6 +203,14 @@ impl EventStreamLines {
 /// A TCP connection, with or without TLS.
 trait ClientStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ClientStream for S {}
+
+fn name_url_options(error: ClientBuildError) -> Error {
+    let options = match error {
+        ClientBuildError::UrlWithUser => "the key belongs in --key-file or CATRACA_KEY",
+        _ => "--server and CATRACA_URL take the URL of a server",
+    };
+    Error::new(error).context(options)
+}
 
 /// The request that an error message names.
 struct ClientCall<'a> {

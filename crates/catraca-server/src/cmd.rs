@@ -12,6 +12,7 @@ pub mod serve;
 pub mod shell;
 pub mod simulate;
 pub mod test;
+pub mod types;
 
 use std::path::Path;
 

@@ -2,6 +2,7 @@
 //!
 //! No type of a protocol belongs here.
 
+mod caller_counts;
 mod debug_log;
 
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use crate::observe::call_metrics::CallMetrics;
 use crate::observe::traces::Traces;
 use crate::reload::Reloader;
 
+pub use caller_counts::{CallerCounts, CallerGate};
+
 /// The records are older than the snapshot: for the log and `/readyz`.
 pub const ROWS_MISSING: &str = "acknowledged blocks, list entries or audited acts are missing from \
      the records: they have fewer rows than when the snapshot was written, because catraca.db-wal \
@@ -38,12 +41,16 @@ pub struct ServerContext {
     pub reloader: Arc<Reloader>,
     /// The current certificate, if connections are encrypted.
     pub tls: Option<Arc<Tls>>,
+    /// The same for the connections of the proxy.
+    pub proxy_tls: Option<Arc<Tls>>,
     /// Sends spans to the collector of `[server] traces`, if there is one.
     pub traces: Option<Arc<Traces>>,
     /// All connections, of every front end.
     pub connections: Arc<Connections>,
     /// Counts and latencies of responses, of every front end.
     pub calls: CallMetrics,
+    /// Checks by the programs that send them.
+    pub callers: CallerCounts,
     /// Metrics and log lines.
     pub observer: Arc<Observer>,
     /// What was restored from the records at the start.

@@ -9,6 +9,7 @@
 mod args;
 mod auth;
 mod client;
+mod client_certificate;
 mod cmd;
 mod config;
 mod context;
@@ -16,8 +17,11 @@ mod exit;
 mod feed;
 mod html;
 pub mod http;
+mod http_wire;
+mod jwt;
 mod listener;
 mod observe;
+mod proxy;
 mod regular_file;
 mod reload;
 mod render;
@@ -30,11 +34,13 @@ use std::process::ExitCode;
 use clap::Parser;
 
 pub use auth::{AuthError, Caller, Role};
+pub use client_certificate::parse_certificate;
 pub use config::{LoadedCatalog, ProcessReader, load as load_catalog};
 pub use context::ServerContext;
 pub use http::HttpFrontEnd;
 pub use listener::{Connection, ConnectionLimit, ConnectionStream, FrontEnd, Phase};
 pub use observe::call_metrics::CallResult;
+pub use proxy::ProxyFrontEnd;
 pub use reload::ReloadCause;
 pub use server::{Server, ServerOptions};
 
@@ -74,6 +80,7 @@ fn run(args: &CliArgs) -> anyhow::Result<Exit> {
         Some(CliVerb::Simulate(args)) => cmd::simulate::run(args),
         Some(CliVerb::Serve(args)) => cmd::serve::run(args),
         Some(CliVerb::Keygen(args)) => cmd::keygen::run(args),
+        Some(CliVerb::Types(args)) => cmd::types::run(args),
         Some(CliVerb::Openapi) => cmd::openapi::run(),
         Some(CliVerb::Backup(args)) => cmd::backup::backup(args),
         Some(CliVerb::Restore(args)) => cmd::backup::restore(args),

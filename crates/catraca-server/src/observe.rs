@@ -23,7 +23,7 @@ use tracing::{Level, info, warn};
 
 use engine_metrics::EngineMetrics;
 use expired_settles::ExpiredSettles;
-use log::{LogStyle, Logs};
+use log::{LogStyle, LogSubjects, Logs};
 use wall_clock::WallClock;
 
 /// Counts and logs the engine's events.
@@ -32,6 +32,8 @@ pub struct Observer {
     pub metrics: EngineMetrics,
     /// The log.
     pub logs: Logs,
+    /// How log lines name callers.
+    pub log_subjects: LogSubjects,
     /// The alarm on a stepped wall clock.
     pub wall_clock: WallClock,
     expired_settles: ExpiredSettles,
@@ -39,10 +41,16 @@ pub struct Observer {
 
 impl Observer {
     /// Starts the log and the counters for the policies of a catalog.
-    pub fn start(style: LogStyle, level: Level, catalog: &Catalog) -> io::Result<Self> {
+    pub fn start(
+        style: LogStyle,
+        level: Level,
+        log_subjects: LogSubjects,
+        catalog: &Catalog,
+    ) -> io::Result<Self> {
         Ok(Self {
             metrics: EngineMetrics::new(catalog),
             logs: Logs::start(style, level)?,
+            log_subjects,
             wall_clock: WallClock::default(),
             expired_settles: ExpiredSettles::default(),
         })
@@ -52,7 +60,9 @@ impl Observer {
     pub fn on_event(&self, event: &Event<'_>) {
         self.metrics.on_event(event);
         match event {
-            Event::Blocked { at, block } if self.logs.try_reserve_line(*at) => log_block(block),
+            Event::Blocked { at, block } if self.logs.try_reserve_line(*at) => {
+                log_block(block, self.log_subjects);
+            }
             Event::BanStorm { at, policy } if self.logs.try_reserve_line(*at) => {
                 warn!(
                     policy = &**policy,
@@ -74,6 +84,15 @@ impl Observer {
                          applied; settle earlier, or raise `hold`"
                     );
                 }
+            }
+            Event::RecordsBehind { at, waited } if self.logs.try_reserve_line(*at) => {
+                let waited_ms = waited.as_millis() as u64;
+                warn!(
+                    waited_ms,
+                    "an operator's query did not wait any longer for queued records, so its \
+                     answer may lack the newest entries, and says so (`incomplete`); if this \
+                     stays, see whether the database of the records is unavailable, slow or locked"
+                );
             }
             Event::CatalogReloaded { revision, policies, .. } => {
                 info!(revision = &**revision, policies, "catalog reloaded");
@@ -101,10 +120,16 @@ fn log_unlisted_gate(gate: &str, nearest: Option<&str>) {
     }
 }
 
-/// Logs a block. The caller is named by the keyed digest of the records, never in clear; the
-/// reason, which an operator or a rule wrote, is quoted and escaped by the formatter.
-fn log_block(event: &BlockEvent) {
+/// Logs a block. The caller is named by the keyed digest of the records, and with
+/// [`LogSubjects::Clear`] also by its values as they may be shown; these, and the reason, which an
+/// operator or a rule wrote, are quoted and escaped by the formatter.
+fn log_block(event: &BlockEvent, subjects: LogSubjects) {
     let BlockEvent { subject, block, .. } = event;
+    // The values of private attributes are pseudonyms already.
+    let values = (subjects == LogSubjects::Clear).then(|| {
+        let pairs = subject.parts.iter().map(|(name, value)| format!("{name}={value:?}"));
+        pairs.collect::<Vec<_>>().join(" ")
+    });
     let names: Vec<&str> = subject.parts.iter().map(|(name, _)| name.as_str()).collect();
     let until =
         if block.until.is_forever() { "forever".to_owned() } else { block.until.to_rfc3339() };
@@ -112,6 +137,7 @@ fn log_block(event: &BlockEvent) {
         policy = subject.policy.as_str(),
         key = format!("{:?}", subject.key).as_str(),
         by = names.join("+").as_str(),
+        subject = values.as_deref(),
         until = until.as_str(),
         origin = origin_name(block.origin),
         reason = block.note.reason.as_deref().unwrap_or(default_reason(block.origin)),

@@ -5,8 +5,10 @@
 //! that a half-written file is not read. A catalog is applied as a whole or not at all, and only if
 //! the server could have been started with it.
 
+mod certificates;
 mod changes;
 mod files;
+mod policy_changes;
 mod reload_error;
 mod watch_files;
 
@@ -16,14 +18,15 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use catraca::app::{CatalogChange, OrphanedBlocks};
 use catraca::records::Operator;
-use catraca::{App, AppError, Catalog};
+use catraca::{App, AppError, Catalog, Time};
 use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
 use crate::config::{LoadedCatalog, ProcessConfig, ReloadableConfig};
-use crate::listener::tls::{Tls, server_config};
+use crate::listener::tls::Tls;
 use crate::observe::Observer;
-use changes::changes;
+use certificates::NewCertificates;
+use changes::{changes, orphans_text};
 use files::CatalogFiles;
 
 pub use reload_error::ReloadError;
@@ -32,9 +35,10 @@ pub use watch_files::watch;
 /// The most errors, or changes, of one catalog that are logged.
 const LOGGED_MAX: usize = 20;
 
-/// The catalog takes the names of facts: for the log and `/readyz`.
-pub const FACTS_IGNORED: &str = "facts that operators set are ignored, because the catalog uses \
-     their names for another attribute or for one that callers send; rename one of the two";
+/// The catalog, or facts of all namespaces, take the names of facts: for the log and `/readyz`.
+pub const FACTS_IGNORED: &str = "facts that operators set are ignored, because the catalog or a \
+     fact of all namespaces uses their names for another attribute, or the catalog for one that \
+     callers send; rename one of the two";
 
 /// Applies changed catalogs.
 pub struct Reloader {
@@ -61,6 +65,8 @@ pub struct ReloadTargets {
     pub reloadable: Arc<ArcSwap<ReloadableConfig>>,
     /// The current certificate, if connections are encrypted.
     pub tls: Option<Arc<Tls>>,
+    /// The certificate of the proxy, if its connections are encrypted.
+    pub proxy_tls: Option<Arc<Tls>>,
     /// Metrics and log lines.
     pub observer: Arc<Observer>,
 }
@@ -89,6 +95,8 @@ pub struct ReloadReport {
     pub orphaned: Option<OrphanedBlocks>,
     /// Settings that differ from those of the start and take effect after a restart.
     pub after_restart: Vec<String>,
+    /// Since when the revision is in force, if it was applied before this reload.
+    pub in_force_since: Option<Time>,
     /// Whether the change is in the records.
     pub durable: bool,
 }
@@ -193,6 +201,11 @@ impl Reloader {
         self.path.is_some()
     }
 
+    /// The folder of the catalog, to which the names of files are relative.
+    pub fn folder(&self) -> &Path {
+        self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""))
+    }
+
     /// Why the files on disk are not applied, if they are not.
     pub fn error(&self) -> Option<Arc<ReloadError>> {
         self.error.lock().clone()
@@ -229,32 +242,38 @@ impl Reloader {
 
     /// Applies a catalog with its keys. All steps that can fail come first.
     fn apply(&self, loaded: LoadedCatalog, cause: ReloadCause<'_>) -> anyhow::Result<ReloadReport> {
-        let config = ReloadableConfig::new(&loaded);
+        let config = ReloadableConfig::new(&loaded, self.folder())?;
         let LoadedCatalog { catalog, process, .. } = loaded;
         let before = self.targets.app.catalog();
         self.refuse_mistakes(&catalog, &config)?;
-        let certificate = self.certificate(&config)?;
-        let changed_sections = process.changed_sections(&self.targets.reloadable.load().process);
-        let mut changes = changes(&before, &catalog, &changed_sections);
+        let certificates = NewCertificates::read(&self.targets, &process, self.folder())?;
+        let section_changes = process.changes(&self.targets.reloadable.load().process);
+        let mut changes = changes(&before, &catalog, section_changes);
         let orphaned = self.targets.app.orphaned_by(&catalog);
         changes.extend(orphans_text(orphaned.as_ref()));
         let after_restart = self.note_restart_settings(&catalog, &process);
         let revision = catalog.revision.to_string();
         let requires_keys = config.guard.has_keys();
         self.targets.reloadable.store(Arc::new(config));
-        if let Some((tls, certificate)) = self.targets.tls.as_ref().zip(certificate) {
-            tls.swap(certificate);
-        }
+        certificates.apply();
         self.note_changes(&catalog, &before, &changes);
         let (by, why) = cause.author_and_reason();
         let change = CatalogChange { catalog, changes: &changes, requires_keys, by, why };
-        let durable = self.targets.app.reload(change);
+        let reloaded = self.targets.app.reload(change);
         let facts = self.targets.app.engine().ignored_facts();
         if facts > 0 {
             warn!(facts, "{FACTS_IGNORED}");
         }
         let before = before.revision.to_string();
-        Ok(ReloadReport { before, revision, changes, orphaned, after_restart, durable })
+        Ok(ReloadReport {
+            before,
+            revision,
+            changes,
+            orphaned,
+            after_restart,
+            in_force_since: reloaded.in_force_since,
+            durable: reloaded.durable,
+        })
     }
 
     /// What a reload would do with the files as they are now. Changes nothing.
@@ -262,13 +281,14 @@ impl Reloader {
         let Some(path) = &self.path else { return Err(Arc::new(ReloadError::no_file())) };
         let (loaded, _) = CatalogFiles::default().load(path);
         let previewed = loaded.and_then(|loaded| {
-            let config = ReloadableConfig::new(&loaded);
+            let config = ReloadableConfig::new(&loaded, self.folder());
+            let config = config.map_err(|error| ReloadError::of_settings(path, &error))?;
             let LoadedCatalog { catalog, process, .. } = loaded;
             let refused = self.refuse_mistakes(&catalog, &config);
             refused.map_err(|error| ReloadError::of_settings(path, &error))?;
             let before = self.targets.app.catalog();
-            let sections = process.changed_sections(&self.targets.reloadable.load().process);
-            let mut changes = changes(&before, &catalog, &sections);
+            let section_changes = process.changes(&self.targets.reloadable.load().process);
+            let mut changes = changes(&before, &catalog, section_changes);
             let orphaned = self.targets.app.orphaned_by(&catalog);
             changes.extend(orphans_text(orphaned.as_ref()));
             Ok(ReloadReport {
@@ -277,6 +297,7 @@ impl Reloader {
                 changes,
                 orphaned,
                 after_restart: process.settings_awaiting_restart(&self.started_process),
+                in_force_since: None,
                 durable: false,
             })
         });
@@ -296,16 +317,6 @@ impl Reloader {
             warn!(setting, "this setting has changed and takes effect after a restart");
         }
         settings
-    }
-
-    /// The certificate as it is on disk now. Whether TLS is on was decided at the start.
-    fn certificate(
-        &self,
-        config: &ReloadableConfig,
-    ) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
-        let folder = self.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let files = config.process.server.certificate(folder);
-        files.filter(|_| self.targets.tls.is_some()).map(|files| server_config(&files)).transpose()
     }
 
     /// Refuses catalogs that are most likely mistakes: without policies, without keys, or with all
@@ -362,22 +373,6 @@ impl Reloader {
         *self.error.lock() = Some(Arc::clone(&error));
         error
     }
-}
-
-/// The change that concerns blocks, for the log, the audit and the response.
-fn orphans_text(orphaned: Option<&OrphanedBlocks>) -> Option<String> {
-    let Some(orphaned) = orphaned else {
-        return Some("blocks in force may be orphaned: the records cannot be read".to_owned());
-    };
-    let blocks = match orphaned.count {
-        0 => return None,
-        1 => "1 block in force is orphaned, and denies no request".to_owned(),
-        count => format!("{count} blocks in force are orphaned, and deny no request"),
-    };
-    let policies = orphaned.first.iter().map(|(row, why)| format!("{}: {why}", row.subject.policy));
-    let mut policies: Vec<String> = policies.collect();
-    policies.dedup();
-    Some(format!("{blocks} ({})", policies.join("; ")))
 }
 
 impl<'a> ReloadCause<'a> {

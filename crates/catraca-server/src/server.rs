@@ -6,6 +6,7 @@
 mod backend;
 mod keys;
 mod lock_setup;
+mod records_log;
 mod secret;
 mod shared_store;
 
@@ -21,8 +22,8 @@ use tokio::runtime::{Handle, Runtime};
 use backend::Backend;
 use keys::StartKeys;
 
-use crate::config::{LoadedCatalog, ProcessConfig, ReloadableConfig, StorageConfig};
-use crate::context::ServerContext;
+use crate::config::{LoadedCatalog, ProcessConfig, ReloadableConfig, StorageConfig, TlsFiles};
+use crate::context::{CallerCounts, ServerContext};
 use crate::listener::tls::Tls;
 use crate::listener::{Connections, FrontEnd, Listener, ListenerContext, Listeners};
 use crate::observe::Observer;
@@ -57,18 +58,20 @@ impl Server {
         let ServerOptions { catalog, file, allow_no_keys } = options;
         let file = file.as_deref();
         let name = file.map_or("the built-in demo".to_owned(), |file| file.display().to_string());
-        let reloadable = ReloadableConfig::new(&catalog);
+        let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+        let reloadable = ReloadableConfig::new(&catalog, folder).with_context(|| name.clone())?;
         let LoadedCatalog { catalog, process, .. } = catalog;
-        let observer = Observer::start(process.server.log, process.server.log_level, &catalog)?;
+        let log = &process.server;
+        let observer = Observer::start(log.log, log.log_level, log.log_subjects, &catalog)?;
         let observer = Arc::new(observer);
-        let tls = certificate(&process, file).with_context(|| name.clone())?;
+        let certificates = certificates(&process, file).with_context(|| name.clone())?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let keys = StartKeys { present: reloadable.guard.has_keys(), allow_none: allow_no_keys };
         let backend = open_backend(catalog, &process, file, keys, &observer, &runtime)
             .with_context(|| name.clone())?;
         let target = process.server.trace_target();
         let traces = target.map(|target| Traces::start(&target, runtime.handle())).transpose()?;
-        let mut context = new_context(&backend, reloadable, tls, &observer, file);
+        let mut context = new_context(&backend, reloadable, certificates, &observer, file);
         context.traces = traces.map(Arc::new);
         runtime.spawn(lock_setup::expire_periodically(Arc::downgrade(context.app.locks())));
         Ok(Self { name, context: Arc::new(context), listeners: Vec::new(), backend, runtime })
@@ -101,10 +104,21 @@ impl Server {
         address: SocketAddr,
         front_end: Arc<F>,
     ) -> Result<SocketAddr> {
+        let tls = self.context.tls.clone();
+        self.listen_with(address, front_end, tls)
+    }
+
+    /// The same with a certificate of its own, or without TLS.
+    pub(crate) fn listen_with<F: FrontEnd>(
+        &mut self,
+        address: SocketAddr,
+        front_end: Arc<F>,
+        tls: Option<Arc<Tls>>,
+    ) -> Result<SocketAddr> {
         let context = ListenerContext {
             connections: Arc::clone(&self.context.connections),
             reloadable: Arc::clone(&self.context.reloadable),
-            tls: self.context.tls.clone(),
+            tls,
         };
         let listener = self.runtime.block_on(Listener::bind(address, front_end, context))?;
         let address = listener.address()?;
@@ -116,7 +130,8 @@ impl Server {
     /// returns again. Returns a summary of the responses.
     pub fn run(&mut self, stop: impl AsyncFnMut()) -> String {
         let context = &self.context;
-        if context.reloader.has_file() {
+        let watches = context.reloadable.load().process.server.watch_files;
+        if context.reloader.has_file() && watches {
             self.runtime.spawn(watch(Arc::clone(&context.reloader)));
         }
         let stop_delay = context.reloadable.load().process.server.stop_delay;
@@ -167,18 +182,27 @@ fn open_backend(
     }
 }
 
-/// The TLS certificate of `[server]`, if there is one.
-fn certificate(process: &ProcessConfig, file: Option<&Path>) -> Result<Option<Arc<Tls>>> {
+/// The TLS certificates of the server's listeners.
+struct Certificates {
+    server: Option<Arc<Tls>>,
+    proxy: Option<Arc<Tls>>,
+}
+
+/// The TLS certificates of `[server]` and `[proxy]`, if there are any.
+fn certificates(process: &ProcessConfig, file: Option<&Path>) -> Result<Certificates> {
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let files = process.server.certificate(folder);
-    files.map(|files| Tls::read(&files).map(Arc::new)).transpose()
+    let read =
+        |files: Option<TlsFiles>| files.map(|files| Tls::read(&files).map(Arc::new)).transpose();
+    let server = read(process.server.certificate(folder))?;
+    let proxy = read(process.proxy.certificate(folder))?;
+    Ok(Certificates { server, proxy })
 }
 
 /// Joins the parts that requests need, and the reloader that replaces some of them.
 fn new_context(
     backend: &Backend,
     reloadable: ReloadableConfig,
-    tls: Option<Arc<Tls>>,
+    certificates: Certificates,
     observer: &Arc<Observer>,
     file: Option<&Path>,
 ) -> ServerContext {
@@ -188,7 +212,8 @@ fn new_context(
     let targets = ReloadTargets {
         app: backend.app.clone(),
         reloadable: Arc::clone(&reloadable),
-        tls: tls.clone(),
+        tls: certificates.server.clone(),
+        proxy_tls: certificates.proxy.clone(),
         observer: Arc::clone(observer),
     };
     let reloader = Reloader::new(file.map(Path::to_owned), targets);
@@ -196,11 +221,13 @@ fn new_context(
         app: backend.app.clone(),
         feed: Arc::clone(&backend.feed),
         reloadable,
-        tls,
+        tls: certificates.server,
+        proxy_tls: certificates.proxy,
         traces: None,
         reloader: Arc::new(reloader),
         connections: Arc::new(connections),
         calls: CallMetrics::default(),
+        callers: CallerCounts::default(),
         observer: Arc::clone(observer),
         restored: backend.restored,
     }

@@ -12,7 +12,8 @@ Examples:
   catraca facts list
   catraca facts remove customer=c-4711
 
-Facts select tiers. A fact set here overrides the catalog's.
+Facts select tiers. A fact set here overrides the catalog's, and a fact of a namespace overrides
+those of all.
 Exits 1 if the value has no facts.";
 
 /// Facts about attribute values, such as plans and categories, that select tiers.
@@ -31,6 +32,9 @@ pub struct FactsArgs {
 pub enum FactsVerb {
     /// List the facts set at run time, by attribute, value and name
     List {
+        /// Only of this namespace
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         #[command(flatten)]
         paging: PagingArgs,
     },
@@ -39,6 +43,9 @@ pub enum FactsVerb {
         /// The attribute and its value
         #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = parse_attribute)]
         about: (String, String),
+        /// Only those set in this namespace; by default those of all, or of that of the key
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
     },
     /// Set facts; others of the value stay unchanged
     Set {
@@ -48,6 +55,9 @@ pub enum FactsVerb {
         /// The facts
         #[arg(required = true, value_name = "NAME=FACT", value_parser = parse_attribute)]
         facts: Vec<(String, String)>,
+        /// The only namespace in which they apply; by default all, or that of the key
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
@@ -57,6 +67,9 @@ pub enum FactsVerb {
         /// The attribute and its value
         #[arg(value_name = "ATTRIBUTE=VALUE", value_parser = parse_attribute)]
         about: (String, String),
+        /// The namespace of the facts; by default those of all, or of that of the key
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
@@ -67,7 +80,8 @@ const STATS: &str = "\
 Examples:
   catraca stats                        decisions of the last day, by policy
   catraca stats actions --last 1h      by gate
-  catraca stats top-blocked            the subjects blocked most often";
+  catraca stats top-blocked            the subjects blocked most often
+  catraca stats callers                which program uses which gate";
 
 /// Totals of allowed, denied and blocked checks.
 #[derive(Debug, clap::Args)]
@@ -76,7 +90,7 @@ pub struct StatsArgs {
     #[command(flatten)]
     pub remote: RemoteArgs,
     /// What to count
-    #[arg(default_value = "totals", value_name = "totals|actions|top-blocked")]
+    #[arg(default_value = "totals", value_name = "totals|actions|top-blocked|callers")]
     #[arg(hide_possible_values = true)]
     pub what: StatsReport,
     /// The last minutes or hours, such as 1h; one day by default
@@ -102,6 +116,8 @@ pub enum StatsReport {
     Actions,
     /// Blocks by subject
     TopBlocked,
+    /// Checks by program and gate
+    Callers,
 }
 
 const AUDIT: &str = "\

@@ -7,6 +7,7 @@ Write and test policies:
   test         Run scenarios: requests at given times, with the decisions they must get
   explain      Show which policies apply to a request, with which key, tier and price, and why
   simulate     Replay a history in virtual time and show what the catalog decides
+  types        Print the gates of a catalog and their attributes as TypeScript or Go
 
 Serve:
   serve        Serve decisions over HTTP; the default without a verb

@@ -10,7 +10,7 @@ use super::{PagingArgs, RemoteArgs};
 pub const BLOCKLIST: &str = "\
 Examples:
   catraca blocklist add 203.0.113.0/24 --reason scanners
-  catraca blocklist add customer=c-4711 --for 7d
+  catraca blocklist add customer=c-4711 --for 7d --namespace shop
   catraca blocklist import drop.txt --reason 'from the upstream list'
   catraca blocklist list
   catraca blocklist remove 203.0.113.0/24 --why 'they moved'
@@ -46,6 +46,9 @@ pub struct ListsArgs {
 pub enum ListsVerb {
     /// List the entries added at run time, newest first
     List {
+        /// Only of this namespace
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         #[command(flatten)]
         paging: PagingArgs,
     },
@@ -62,6 +65,9 @@ pub enum ListsVerb {
         /// An address, a range, or an attribute with its value
         #[arg(required = true, value_name = "RANGE|ATTRIBUTE=VALUE")]
         what: Vec<String>,
+        /// The namespace of the entries; by default those of all, or of that of the key
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
@@ -76,9 +82,12 @@ pub enum ListsVerb {
     },
 }
 
-/// Expiry and reason of new entries.
+/// Namespace, expiry and reason of new entries.
 #[derive(Debug, clap::Args)]
 pub struct ListEntryArgs {
+    /// The only namespace in which they apply; by default all, or that of the key
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
     /// For how long: 10m, 2h, 7d; by default, until it is removed
     #[arg(long, value_name = "TIME", conflicts_with = "until")]
     pub r#for: Option<String>,

@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use crate::args::{CliVerb, Output, PagingArgs};
 use crate::client::{Client, Reply};
 use crate::exit::Exit;
-use crate::render::{StdoutPipe, eprint_line};
+use crate::render::{StdoutPipe, eprint_line, sanitize};
 
 /// Printed for a response with `durable: false`.
 const NOT_DURABLE: &str = "catraca: the change is active but not on disk yet; the server \
@@ -70,7 +70,15 @@ fn show(output: Output, reply: &Reply, words: impl FnOnce(&Value) -> String) -> 
     if reply.json["durable"] == false && reply.json["dry_run"] != true {
         eprint_line(format_args!("{NOT_DURABLE}"));
     }
+    warn_incomplete(&reply.json);
     Ok(())
+}
+
+/// Prints why a response from the records may lack the newest entries, if it may.
+fn warn_incomplete(reply: &Value) {
+    if let Some(why) = reply["incomplete"].as_str() {
+        eprint_line(format_args!("catraca: {}", sanitize(why)));
+    }
 }
 
 /// A JSON object of the fields that have a value.
@@ -127,6 +135,9 @@ pub(in crate::cmd) fn pages(
             all.append(more);
         }
         all.json["next"] = more["next"].take();
+        if more["incomplete"].is_string() {
+            all.json["incomplete"] = more["incomplete"].take();
+        }
     }
     all.text = all.json.to_string();
     Ok(all)

@@ -18,10 +18,12 @@ use crate::args::ServeArgs;
 use crate::config::{self, LoadedCatalog};
 use crate::exit::Exit;
 use crate::http::HttpFrontEnd;
+use crate::proxy::ProxyFrontEnd;
 use crate::regular_file;
 use crate::reload::{ReloadCause, Reloader};
 use crate::render::eprint_line;
 use crate::server::{Server, ServerOptions};
+use greeting::{Addresses, greeting};
 
 /// The catalog that is served without `--catalog`.
 const DEMO: &str = include_str!("../../../../presets/demo/catalog.toml");
@@ -62,15 +64,28 @@ fn serve(server: &mut Server, address: Option<SocketAddr>) -> Result<String> {
     let address = address.unwrap_or_else(|| context.reloadable.load().process.server.listen);
     let http = Arc::new(HttpFrontEnd::new(Arc::clone(&context)));
     let address = server.listen(address, http)?;
+    let proxy = listen_as_proxy(server)?;
     runtime.spawn(reload_on_hang_up(hang_ups, Arc::clone(&context.reloader)));
     let scheme = if context.tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
     let is_demo = !context.reloader.has_file();
     let state = server.description();
-    let greeting = greeting::greeting(&catalog, server.name(), state, &url, needs_key, is_demo);
+    let addresses = Addresses { url, proxy };
+    let greeting = greeting(&catalog, server.name(), state, &addresses, needs_key, is_demo);
     // Standard output may be closed; the server runs all the same.
     let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());
     Ok(server.run(async || signals.next().await))
+}
+
+/// Starts the reverse proxy of `[proxy] listen`, if there is one; returns its URL.
+fn listen_as_proxy(server: &mut Server) -> Result<Option<String>> {
+    let context = Arc::clone(server.context());
+    let Some(address) = context.reloadable.load().process.proxy.listen else { return Ok(None) };
+    let scheme = if context.proxy_tls.is_some() { "https" } else { "http" };
+    let tls = context.proxy_tls.clone();
+    let proxy = Arc::new(ProxyFrontEnd::new(context, server.handle()));
+    let address = server.listen_with(address, proxy, tls)?;
+    Ok(Some(format!("{scheme}://{address}")))
 }
 
 /// Raises the soft limit of file descriptors to the hard one: each connection needs one, and the

@@ -2,7 +2,7 @@
 //!
 //! Must not show an invalid hash in a diagnostic: it may be the API key itself, pasted by mistake.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use catraca::core::catalog::read::AttributeTable;
 use catraca::core::located::names::NAME_PATTERN;
@@ -75,6 +75,48 @@ impl SettingKind for ApiKeys {
             bounded.map(|item| key(report, item, context.attributes, &mut seen)).collect();
         keys.into_iter().collect()
     }
+}
+
+/// The API keys that differ, by name; never a hash.
+pub(super) fn key_changes(before: &[ApiKey], after: &[ApiKey]) -> Vec<String> {
+    let by_name = |keys: &'_ [ApiKey]| -> BTreeMap<String, ApiKey> {
+        keys.iter().map(|key| (key.name.clone(), key.clone())).collect()
+    };
+    let before = by_name(before);
+    let after = by_name(after);
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let change = |name: &String| match (before.get(name), after.get(name)) {
+        (Some(_), None) => Some(format!("[auth] key {name} removed")),
+        (None, Some(key)) => Some(format!("[auth] key {name} added: role {}", key.role.as_str())),
+        (Some(old), Some(new)) if old != new => {
+            Some(format!("[auth] key {name} changed: {}", changed_fields(old, new)))
+        }
+        _ => None,
+    };
+    names.into_iter().filter_map(change).collect()
+}
+
+/// The fields that differ. Fixed attributes may be personal data, so only their names are shown.
+fn changed_fields(before: &ApiKey, after: &ApiKey) -> String {
+    let ApiKey { name: _, hash, role, namespace, fix } = before;
+    let mut fields = Vec::new();
+    if *hash != after.hash {
+        fields.push("hash".to_owned());
+    }
+    if *role != after.role {
+        fields.push(format!("role {} -> {}", role.as_str(), after.role.as_str()));
+    }
+    if *namespace != after.namespace {
+        let text = |namespace: &Option<String>| namespace.clone().unwrap_or("none".to_owned());
+        fields.push(format!("namespace {} -> {}", text(namespace), text(&after.namespace)));
+    }
+    if *fix != after.fix {
+        let all = fix.iter().chain(&after.fix);
+        let differs = |pair: &&(String, String)| !(fix.contains(pair) && after.fix.contains(pair));
+        let names: BTreeSet<&str> = all.filter(differs).map(|(name, _)| &**name).collect();
+        fields.extend(names.into_iter().map(|name| format!("fix {name}")));
+    }
+    fields.join(", ")
 }
 
 /// The names and hashes of earlier keys, to report duplicates.

@@ -6,7 +6,7 @@ use catraca::core::located::{Node, Report, SourceLocation, TableFields};
 use catraca::store::StoreKind;
 
 use super::section::SectionReading;
-use super::{AuthSection, RecordsSection, ServerSection, StoreSection};
+use super::{AuthSection, JwtSection, ProxySection, RecordsSection, ServerSection, StoreSection};
 
 /// The URL scheme of a Redis Cluster.
 const CLUSTER: &str = "redis+cluster://";
@@ -26,7 +26,9 @@ const SHARED_ONLY_FIELDS: [&str; 7] = [
 /// All sections as read, with the locations of their fields.
 pub struct ProcessReading<'t> {
     pub server: SectionReading<'t, ServerSection>,
+    pub proxy: SectionReading<'t, ProxySection>,
     pub auth: SectionReading<'t, AuthSection>,
+    pub jwt: SectionReading<'t, JwtSection>,
     pub records: SectionReading<'t, RecordsSection>,
     pub store: SectionReading<'t, StoreSection>,
 }
@@ -34,6 +36,8 @@ pub struct ProcessReading<'t> {
 /// Reports every setting that does not fit another one.
 pub fn check(report: &mut Report, reading: &ProcessReading<'_>, sections: &Sections<'_>) {
     check_certificate(report, &reading.server.fields);
+    check_certificate(report, &reading.proxy.fields);
+    check_jwt(report, &reading.jwt, sections);
     let Some(store) = &reading.store.section else { return };
     check_store(report, store, &reading.store.fields);
     check_locks(report, store, sections);
@@ -42,13 +46,46 @@ pub fn check(report: &mut Report, reading: &ProcessReading<'_>, sections: &Secti
     }
 }
 
-fn check_certificate(report: &mut Report, server: &TableFields<'_>) {
-    let (location, message) = match (server.key("tls_cert"), server.key("tls_key")) {
+fn check_certificate(report: &mut Report, section: &TableFields<'_>) {
+    let (location, message) = match (section.key("tls_cert"), section.key("tls_key")) {
         (Some(cert), None) => (cert, "tls_cert needs tls_key beside it: the private key"),
         (None, Some(key)) => (key, "tls_key needs tls_cert beside it: the certificate"),
         _ => return,
     };
     report_misplaced(report, location, message, "write both, or none");
+}
+
+/// Keys that exclude each other, and routes that read claims without any.
+fn check_jwt(report: &mut Report, jwt: &SectionReading<'_, JwtSection>, sections: &Sections<'_>) {
+    let Some(section) = &jwt.section else { return };
+    if let (Some(_), Some(location)) = (&section.jwks_file, jwt.fields.key("secret_file")) {
+        let message = "`jwks_file` and `secret_file` are two ways to verify tokens";
+        report_misplaced(report, location, message, "keep one of them");
+    }
+    let has_keys = section.jwks_file.is_some() || section.secret_file.is_some();
+    if let Some(location) = jwt.fields.key("unverified").filter(|_| section.unverified && has_keys)
+    {
+        let message = "tokens are either verified with these keys, or not at all";
+        report_misplaced(report, location, message, "remove it, or the keys");
+    }
+    if section.is_configured() {
+        return;
+    }
+    let routes = sections.all("route").iter().filter_map(|(_, node)| node.as_items()).flatten();
+    for location in routes.flat_map(|route| claim_locations(route, 0)) {
+        let message = "the route reads a claim, and [jwt] has no keys to verify tokens";
+        let fix = "add [jwt] with jwks_file or secret_file";
+        report_misplaced(report, location, message, fix);
+    }
+}
+
+/// The places of a route that read a claim: values of its fields, and of `set`.
+fn claim_locations(node: Node<'_>, depth: usize) -> Vec<SourceLocation> {
+    if node.value.as_str().is_some_and(|text| text.starts_with("jwt:")) {
+        return vec![node.location];
+    }
+    let entries = node.as_entries().filter(|_| depth < 2).unwrap_or_default();
+    entries.into_iter().flat_map(|(_, value)| claim_locations(value, depth + 1)).collect()
 }
 
 fn check_store(report: &mut Report, store: &StoreSection, fields: &TableFields<'_>) {

@@ -2,16 +2,20 @@
 //!
 //! Keywords of our own: `x-order` has the fields of a table in their order, `x-values` describes a
 //! pattern and `x-default` a default that is not a value, `x-minimum` and `x-maximum` bound
-//! durations, and `x-restart` marks a setting that takes effect after a restart. A text may contain
+//! durations, `x-markdown` is a description with its links into the guide, which lead nowhere in an
+//! editor, and `x-restart` marks a setting that takes effect after a restart. A text may contain
 //! variables such as `${NAME}`, so every pattern accepts them.
 
 use catraca::core::catalog::read::CATALOG;
+use catraca::core::located::names::NAME_PATTERN;
 use catraca::core::located::{DefaultValue, FieldSchema, TableSchema, ValueSchema};
 use catraca::core::time::Span;
 use serde_json::{Map, Value, json};
 
 use super::process::PROCESS_SECTIONS;
 
+/// Sections whose tables have names of the catalog's author.
+const NAMED_SECTIONS: [&str; 3] = ["policy", "gate", "attribute"];
 /// Matches a text with a variable, whose value is not known here.
 const VARIABLE: &str = r"\$\{";
 const DURATION: &str = r"^\s*([0-9]+(d|h|m|s|ms|us|µs))+\s*$";
@@ -25,6 +29,11 @@ pub fn document() -> Value {
     let fields: Vec<FieldSchema> =
         CATALOG.fields.iter().chain(&PROCESS_SECTIONS).copied().collect();
     let mut schema = object(&fields);
+    for section in NAMED_SECTIONS {
+        if let Some(Value::Object(section)) = schema["properties"].get_mut(section) {
+            section.insert("propertyNames".into(), json!({ "pattern": NAME_PATTERN }));
+        }
+    }
     schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
     schema.insert("title".into(), "Catraca catalog".into());
     schema.into()
@@ -49,7 +58,11 @@ fn object(fields: &[FieldSchema]) -> Map<String, Value> {
 
 fn field(field: &FieldSchema) -> Value {
     let mut schema = value(&field.value);
-    schema.insert("description".into(), field.about.into());
+    let description = without_links(field.about);
+    if description != field.about {
+        schema.insert("x-markdown".into(), field.about.into());
+    }
+    schema.insert("description".into(), description.into());
     match field.default {
         DefaultValue::Required | DefaultValue::Absent("") => {}
         DefaultValue::Absent(words) => drop(schema.insert("x-default".into(), words.into())),
@@ -62,6 +75,23 @@ fn field(field: &FieldSchema) -> Value {
         schema.insert("x-restart".into(), true.into());
     }
     schema.into()
+}
+
+/// A text with the words of its Markdown links, and without their targets.
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once('[') {
+        let Some((words, (_, after))) = link
+            .split_once("](")
+            .and_then(|(words, target)| Some((words, target.split_once(')')?)))
+        else {
+            break;
+        };
+        plain.extend([before, words]);
+        rest = after;
+    }
+    plain + rest
 }
 
 fn value(schema: &ValueSchema) -> Map<String, Value> {

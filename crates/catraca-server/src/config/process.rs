@@ -6,15 +6,21 @@ use catraca::core::catalog::read::{AttributeTable, ProcessSections, Sections, en
 use catraca::core::located::{FieldSchema, Report, ValueSchema};
 use catraca::core::time::Time;
 
+use super::auth_keys::key_changes;
 use super::cross_checks::{self, ProcessReading};
 use super::section::{Section, SectionReading};
 use super::setting_kind::SettingContext;
-use super::{AuthSection, PROCESS_CODES, RecordsSection, ServerSection, StoreSection};
+use super::{
+    AuthSection, JwtSection, PROCESS_CODES, ProxySection, RecordsSection, ServerSection,
+    StoreSection,
+};
 
 /// The sections that this server reads, as fields of the catalog.
-pub const PROCESS_SECTIONS: [FieldSchema; 4] = [
+pub const PROCESS_SECTIONS: [FieldSchema; 6] = [
     section_field::<ServerSection>("how `catraca serve` listens, logs and answers"),
+    section_field::<ProxySection>("how requests are proxied to the upstreams of routes"),
     section_field::<AuthSection>("API keys, and the secret"),
+    section_field::<JwtSection>("how the tokens of clients are verified, for `jwt:CLAIM`"),
     section_field::<RecordsSection>("what is stored, where, and for how long"),
     section_field::<StoreSection>("where counters and locks are"),
 ];
@@ -31,8 +37,12 @@ const fn section_field<S: Section>(about: &'static str) -> FieldSchema {
 pub struct ProcessConfig {
     /// `[server]`
     pub server: ServerSection,
+    /// `[proxy]`
+    pub proxy: ProxySection,
     /// `[auth]`
     pub auth: AuthSection,
+    /// `[jwt]`
+    pub jwt: JwtSection,
     /// `[records]`
     pub records: RecordsSection,
     /// `[store]`
@@ -63,7 +73,9 @@ impl ProcessSections for ProcessReader {
         let context = SettingContext { attributes };
         let reading = ProcessReading {
             server: SectionReading::read(&context, report, sections),
+            proxy: SectionReading::read(&context, report, sections),
             auth: SectionReading::read(&context, report, sections),
+            jwt: SectionReading::read(&context, report, sections),
             records: SectionReading::read(&context, report, sections),
             store: SectionReading::read(&context, report, sections),
         };
@@ -90,7 +102,9 @@ fn into_config(reading: ProcessReading<'_>, sections: &Sections<'_>) -> Option<P
     present.sort_unstable();
     Some(ProcessConfig {
         server: reading.server.section?,
+        proxy: reading.proxy.section?,
         auth: reading.auth.section?,
+        jwt: reading.jwt.section?,
         records: reading.records.section?,
         store: reading.store.section?,
         present,
@@ -102,22 +116,33 @@ impl ProcessConfig {
     pub fn settings_awaiting_restart(&self, started: &Self) -> Vec<String> {
         let mut settings = Vec::new();
         add_awaiting(&mut settings, &started.server, &self.server);
+        add_awaiting(&mut settings, &started.proxy, &self.proxy);
         add_awaiting(&mut settings, &started.auth, &self.auth);
+        add_awaiting(&mut settings, &started.jwt, &self.jwt);
         add_awaiting(&mut settings, &started.records, &self.records);
         add_awaiting(&mut settings, &started.store, &self.store);
         settings
     }
 
-    /// The names of the sections that differ.
-    pub fn changed_sections(&self, before: &Self) -> Vec<&'static str> {
-        let differs = [
-            (AuthSection::NAME, self.auth != before.auth),
-            (RecordsSection::NAME, self.records != before.records),
-            (ServerSection::NAME, self.server != before.server),
-            (StoreSection::NAME, self.store != before.store),
-        ];
-        differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    /// The fields that differ, without their values, which may be secrets; of the API keys, which
+    /// of them and how.
+    pub fn changes(&self, before: &Self) -> Vec<String> {
+        let mut changes = key_changes(&before.auth.key, &self.auth.key);
+        add_changed(&mut changes, &before.auth, &self.auth);
+        add_changed(&mut changes, &before.jwt, &self.jwt);
+        add_changed(&mut changes, &before.proxy, &self.proxy);
+        add_changed(&mut changes, &before.records, &self.records);
+        add_changed(&mut changes, &before.server, &self.server);
+        add_changed(&mut changes, &before.store, &self.store);
+        changes
     }
+}
+
+fn add_changed<S: Section>(changes: &mut Vec<String>, before: &S, now: &S) {
+    let fields = now.changed_fields(before).into_iter();
+    // API keys are compared one by one.
+    let others = fields.filter(|field| (S::NAME, *field) != (AuthSection::NAME, "key"));
+    changes.extend(others.map(|field| format!("[{}] {field} changed", S::NAME)));
 }
 
 fn add_awaiting<S: Section>(settings: &mut Vec<String>, started: &S, now: &S) {

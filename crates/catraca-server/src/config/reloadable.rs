@@ -5,12 +5,18 @@
 //! are read once, at the start.
 
 use std::net::IpAddr;
+use std::path::Path;
+use std::time::SystemTime;
 
+use anyhow::Result;
 use catraca::core::address::Address;
-use catraca::core::catalog::Network;
+use catraca::core::catalog::{Network, Route};
+use catraca::http_request::Claims;
+use hyper::http::HeaderMap;
 
 use super::{LoadedCatalog, ProcessConfig};
 use crate::auth::Guard;
+use crate::jwt::{JwtError, JwtVerifier};
 
 /// The keys and settings of the current catalog.
 pub struct ReloadableConfig {
@@ -18,18 +24,36 @@ pub struct ReloadableConfig {
     pub guard: Guard,
     /// The settings of the process.
     pub process: ProcessConfig,
+    /// Verifies the tokens of clients, if `[jwt]` says how.
+    pub jwt: Option<JwtVerifier>,
     /// How addresses and paths of requests are read.
     pub network: Network,
 }
 
 impl ReloadableConfig {
-    /// The keys and settings of a catalog.
-    pub fn new(loaded: &LoadedCatalog) -> Self {
+    /// The keys and settings of a catalog. Reads the keys of `[jwt]`, whose files are relative to
+    /// `folder`.
+    pub fn new(loaded: &LoadedCatalog, folder: &Path) -> Result<Self> {
         let auth = &loaded.process.auth;
-        Self {
+        Ok(Self {
             guard: Guard::new(&auth.key, auth.metrics),
             process: loaded.process.clone(),
+            jwt: loaded.process.jwt.verifier(folder)?,
             network: loaded.catalog.network.clone(),
+        })
+    }
+
+    /// The claims of the token in a request; `None` if the route reads none, or there is no token.
+    pub fn claims_for(
+        &self,
+        route: &Route,
+        headers: &HeaderMap,
+    ) -> Result<Option<Claims>, JwtError> {
+        match &self.jwt {
+            Some(verifier) if route.reads_claims() => {
+                verifier.claims_of(headers, SystemTime::now())
+            }
+            _ => Ok(None),
         }
     }
 

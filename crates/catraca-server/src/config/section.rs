@@ -23,6 +23,9 @@ pub trait Section: Clone + PartialEq + Sized {
 
     /// The fields whose values differ from those at the start, and take effect after a restart.
     fn fields_awaiting_restart(&self, started: &Self) -> Vec<&'static str>;
+
+    /// The fields whose values differ from those before a reload.
+    fn changed_fields(&self, before: &Self) -> Vec<&'static str>;
 }
 
 /// When a running server applies the new value of a field.
@@ -147,6 +150,16 @@ macro_rules! section {
                 $(
                     let effect = $crate::config::section::Effect::$effect;
                     if effect.needs_restart::<$Kind>(&started.$field, &self.$field) {
+                        fields.push(stringify!($field));
+                    }
+                )+
+                fields
+            }
+
+            fn changed_fields(&self, before: &Self) -> Vec<&'static str> {
+                let mut fields = Vec::new();
+                $(
+                    if self.$field != before.$field {
                         fields.push(stringify!($field));
                     }
                 )+

@@ -9,12 +9,12 @@ use catraca::core::located::{DefaultValue, Node, Report, ValueSchema};
 use hyper::http::HeaderName;
 use tracing::Level;
 
-use super::section::section;
+use super::section::{Section, section};
 use super::setting_kind::{
     FileName, Flag, Keyword, Millis, Optional, SettingContext, SettingKind, Share, WholeNumber,
     Word,
 };
-use crate::observe::log::LogStyle;
+use crate::observe::log::{LogStyle, LogSubjects};
 use crate::observe::traces::TraceTarget;
 
 /// How long a phase of a connection may take: from 20 ms to one hour.
@@ -35,6 +35,9 @@ section! {
         /// `debug` adds a line for every check and every call about locks, see
         /// [Log](observe.md#log)
         log_level: Word<Level> = DefaultValue::Text("info"), Restart;
+        /// how [log lines](observe.md#log) name callers: `pseudonym`, or `clear` for values of
+        /// attributes that are not private
+        log_subjects: Word<LogSubjects> = DefaultValue::Text("pseudonym"), Restart;
         /// whether to send the older `X-RateLimit-*` headers too
         x_ratelimit: Flag = DefaultValue::Flag(false), Live;
         /// the [body of denials](serve.md#from-a-reverse-proxy) of authorize calls
@@ -53,10 +56,13 @@ section! {
         head_timeout: Timeout = DefaultValue::Text("10s"), Restart;
         /// the time for the body of a request; then the response is a 408
         body_timeout: Timeout = DefaultValue::Text("10s"), Restart;
-        /// the time until the response is computed and the client has read it
+        /// the time to compute the response, after which it is a 503, and for the client to read it
         answer_timeout: Timeout = DefaultValue::Text("10s"), Restart;
         /// the time until the next request on the same connection
         idle_timeout: Timeout = DefaultValue::Text("75s"), Restart;
+        /// whether a changed catalog is applied as soon as its file is saved; with `false` only by
+        /// `catraca config reload` and `SIGHUP`, so that a change can be looked at before
+        watch_files: Flag = DefaultValue::Flag(true), Restart;
         /// how long the server accepts connections after `SIGTERM`, while `/readyz` returns 503, so
         /// that load balancers notice
         stop_delay: Millis<0, 60_000> = DefaultValue::Text("0s"), Restart;
@@ -89,6 +95,8 @@ pub struct ConnectionTimeouts {
 /// The files of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
+    /// The section that names them.
+    pub section: &'static str,
     /// The certificate chain.
     pub cert: PathBuf,
     /// Its private key.
@@ -110,7 +118,7 @@ impl ServerSection {
     pub fn certificate(&self, folder: &Path) -> Option<TlsFiles> {
         let cert = folder.join(self.tls_cert.as_ref()?);
         let key = folder.join(self.tls_key.as_ref()?);
-        Some(TlsFiles { cert, key })
+        Some(TlsFiles { section: Self::NAME, cert, key })
     }
 
     /// Where spans are sent, if tracing is on.
@@ -157,6 +165,11 @@ impl Keyword for DenialFormat {
 
 impl Keyword for LogStyle {
     const WORDS: &'static [(&'static str, Self)] = &[("text", Self::Text), ("json", Self::Json)];
+}
+
+impl Keyword for LogSubjects {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("pseudonym", Self::Pseudonym), ("clear", Self::Clear)];
 }
 
 impl Keyword for Level {

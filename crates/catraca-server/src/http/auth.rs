@@ -2,14 +2,15 @@
 //! and the check of `Host` and `Origin`.
 //!
 //! Without keys every program on this machine may call everything, but a web page of another site
-//! may not: `Host` and `Origin` are checked. Responses never distinguish an unknown key from a
-//! malformed one.
+//! may not: `Host`, `Origin` and `Sec-Fetch-Site` are checked. Responses never distinguish an
+//! unknown key from a malformed one.
 
 mod hosts;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hyper::http::request::Parts;
 use hyper::http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header,
 };
@@ -42,7 +43,8 @@ pub fn admit<B>(
     let guard = &config.guard;
     let headers = request.headers();
     if !guard.has_keys() && checks_host(&lookup, is_proxy) {
-        let checked = hosts::check(headers, &config.process.server.hosts);
+        let checked = hosts::check(request.uri(), headers, &config.process.server.hosts);
+        let checked = checked.and_then(|()| check_fetch_site(&lookup, headers));
         checked.map_err(|problem| Box::new(problem.to_response()))?;
     }
     if let EndpointLookup::Found(endpoint) = lookup
@@ -54,7 +56,7 @@ pub fn admit<B>(
     // An unknown path is reported only to callers with a valid key.
     match lookup {
         EndpointLookup::Found(endpoint) => {
-            check_access(config, endpoint, &caller, headers)
+            check_access(config, endpoint, &caller, request)
                 .map_err(|problem| Box::new(problem.to_response()))?;
             Ok(AdmittedCall { endpoint, caller })
         }
@@ -63,7 +65,7 @@ pub fn admit<B>(
             Err(Box::new(wrong_method_response(request.method(), path, &allow)))
         }
         EndpointLookup::UnknownPath => {
-            Err(Box::new(unknown_call(request.uri().path()).to_response()))
+            Err(Box::new(unknown_call(request.method(), request.uri()).to_response()))
         }
     }
 }
@@ -79,11 +81,11 @@ fn is_open(endpoint: &Endpoint, guard: &Guard) -> bool {
 
 /// Whether the sender of these headers may see details: it sent a valid key, or the server has no
 /// keys and `Host` is a name of this server.
-pub fn may_see_details(config: &ReloadableConfig, headers: &HeaderMap) -> bool {
+pub fn may_see_details(config: &ReloadableConfig, head: &Parts) -> bool {
     if !config.guard.has_keys() {
-        return hosts::check(headers, &config.process.server.hosts).is_ok();
+        return hosts::check(&head.uri, &head.headers, &config.process.server.hosts).is_ok();
     }
-    find_caller(&config.guard, headers).is_ok()
+    find_caller(&config.guard, &head.headers).is_ok()
 }
 
 /// The caller whose key is in these headers.
@@ -95,11 +97,11 @@ fn find_caller(guard: &Guard, headers: &HeaderMap) -> Result<Arc<Caller>, AuthEr
 }
 
 /// Checks the caller's role and namespace, and for admin endpoints `Host` and `Origin`.
-fn check_access(
+fn check_access<B>(
     config: &ReloadableConfig,
     endpoint: &Endpoint,
     caller: &Caller,
-    headers: &HeaderMap,
+    request: &Request<B>,
 ) -> Result<(), Problem> {
     let least = match endpoint.rights.access {
         Access::Least(least) => least,
@@ -111,9 +113,18 @@ fn check_access(
     }
     // Without keys, `admit` has checked them already.
     if least.is_of_operators() && config.guard.has_keys() {
-        return hosts::check(headers, &config.process.server.hosts);
+        return hosts::check(request.uri(), request.headers(), &config.process.server.hosts);
     }
     Ok(())
+}
+
+/// Refuses what a page of another site caused. Open endpoints change nothing and are exempt, so
+/// that a link to `/docs` works.
+fn check_fetch_site(lookup: &EndpointLookup, headers: &HeaderMap) -> Result<(), Problem> {
+    match lookup {
+        EndpointLookup::Found(endpoint) if endpoint.rights.access == Access::Open => Ok(()),
+        _ => hosts::check_fetch_site(headers),
+    }
 }
 
 /// Whether `Host` and `Origin` are checked while there are no keys; also for unknown paths.

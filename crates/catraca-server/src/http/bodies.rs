@@ -3,15 +3,12 @@
 
 pub mod accept_header;
 pub mod decision_writer;
-pub mod denial;
 pub mod dict_states;
-pub mod dict_xml;
-pub mod error_codes;
 pub mod lock_requests;
 pub mod lock_responses;
-pub mod problem;
-pub mod ratelimit_headers;
 pub mod record_bodies;
 pub mod request_body;
 pub mod schema_values;
 pub mod wire;
+
+pub use crate::http_wire::{denial, dict_xml, error_codes, problem};

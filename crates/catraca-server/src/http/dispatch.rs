@@ -1,19 +1,22 @@
 //! Serves one request: finds its endpoint, admits its caller, reads its body, runs the handler.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use hyper::body::{Body, Incoming};
+use hyper::http::request::Parts;
 use hyper::http::{HeaderValue, Request, StatusCode, header};
 
 use super::auth::{self, AdmittedCall};
 use super::bodies::problem::{HttpResponse, Problem};
 use super::bodies::request_body;
 use super::connection::HttpConnection;
-use super::endpoint::{EndpointLookup, RequestBody};
+use super::endpoint::{ApiResult, Endpoint, EndpointLookup, RequestBody};
 use super::request::ApiRequest;
 use super::table;
-use crate::listener::Phase;
+use crate::listener::{Connection, Phase};
 use crate::observe::call_metrics::CallResult;
 use crate::observe::traces::RequestSpan;
 
@@ -29,27 +32,37 @@ pub async fn dispatch(request: Request<Incoming>, http: Arc<HttpConnection>) -> 
     let span = begin_span(&request, &lookup, &http);
     let admitted = admit(&request, lookup, &http);
     let is_check = admitted.as_ref().is_ok_and(|call| call.endpoint.path == CHECK);
+    let (head, mut body) = request.into_parts();
     let response = match admitted {
         Ok(call) => {
-            let response = handle(request, &http, call, span.clone()).await;
+            let response = handle(head, &mut body, &http, call, span.clone()).await;
             response.unwrap_or_else(|problem| problem.to_response())
         }
         Err(response) => *response,
     };
     span.end(response.status());
+    if !body.is_end_stream() {
+        // hyper discards a rest that has already arrived, or closes after the response. It decides
+        // when it finds that the body was dropped; only then does it write `Connection: close`.
+        drop(body);
+        tokio::task::yield_now().await;
+    }
     finish(response, &http, started, is_check)
 }
 
 /// Reads the rest of a request and runs the handler of its endpoint.
 async fn handle(
-    request: Request<Incoming>,
+    head: Parts,
+    body: &mut Incoming,
     http: &Arc<HttpConnection>,
     call: AdmittedCall,
     span: RequestSpan,
-) -> Result<HttpResponse, Problem> {
+) -> ApiResult {
     let AdmittedCall { endpoint, caller } = call;
-    let (head, body) = request.into_parts();
     let mut request = ApiRequest::new(Arc::clone(http), caller, endpoint.path, head, span)?;
+    if endpoint.checks_query() {
+        request.check_query(endpoint.docs.query.iter().map(|known| known.name))?;
+    }
     let reads_body = match endpoint.body {
         RequestBody::Empty => false,
         RequestBody::Required(_) => true,
@@ -58,7 +71,29 @@ async fn handle(
     if reads_body {
         request.body = request_body::read(request.headers(), body, &http.connection).await?;
     }
-    (endpoint.handler)(&request).await
+    run_handler(endpoint, &request).await
+}
+
+/// Runs a handler. When `answer_timeout` has passed, `Connections` wakes this task, and the poll
+/// that finds no response returns the 503.
+async fn run_handler(endpoint: &Endpoint, request: &ApiRequest) -> ApiResult {
+    let connection = request.connection();
+    connection.begin_handler();
+    let mut handler = (endpoint.handler)(request);
+    poll_fn(|cx| match handler.as_mut().poll(cx) {
+        Poll::Pending if connection.has_expired() => Poll::Ready(Err(too_slow(connection))),
+        polled => polled,
+    })
+    .await
+}
+
+fn too_slow(connection: &Connection) -> Problem {
+    let timeout = connection.timeouts().answer;
+    let detail = format!(
+        "the call was not finished within answer_timeout ({timeout:?}), because a store or the \
+         records were slow; it may have been applied"
+    );
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "answer-timeout", detail).retry_after(1)
 }
 
 /// Begins the trace span of a call, if tracing is on. It is named by the endpoint's path template

@@ -20,8 +20,11 @@ pub type ApiFuture<'a> = Pin<Box<dyn Future<Output = ApiResult> + Send + 'a>>;
 /// Generates the schema of a type.
 pub type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
-/// The method of endpoints that accept every method.
+/// The method of endpoints that accept every method except CONNECT.
 pub const ANY_METHOD: &str = "ANY";
+/// The methods that `Allow` and the OpenAPI document list for `ANY_METHOD`.
+pub const LISTED_METHODS: [&str; 8] =
+    ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 
 /// One method of one path.
 pub struct Endpoint {
@@ -157,6 +160,8 @@ pub enum ParameterType {
     Text(&'static str),
     /// A whole number.
     Number(i64),
+    /// The number of rows of a page.
+    PageSize,
     /// An instant in RFC 3339.
     Instant,
     /// One of these words.
@@ -179,7 +184,17 @@ impl Endpoint {
     /// Whether the endpoint accepts a method; GET includes HEAD.
     pub fn accepts(&self, method: &str) -> bool {
         let method = if method == "HEAD" { "GET" } else { method };
-        self.method == ANY_METHOD || self.method == method
+        match self.method {
+            // A success would turn the connection into a tunnel.
+            ANY_METHOD => method != "CONNECT",
+            own => own == method,
+        }
+    }
+
+    /// Whether an unknown query parameter is refused: not where proxies append the query of their
+    /// client, or load balancers and scrapers one of their own.
+    pub fn checks_query(&self) -> bool {
+        matches!(self.rights.access, Access::Least(_)) && self.rights.host == HostCheck::Checked
     }
 
     /// Compares segment by segment: nothing is decoded, and `{x}` matches no empty segment.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::connection::{self, HttpConnection, OpenApiSource, overload};
+use super::connection::{self, HttpConnection, OpenApiSource};
 use super::dispatch::dispatch;
 use super::openapi;
 use crate::context::ServerContext;
+use crate::http_wire::overload;
 use crate::listener::{Connection, ConnectionLimit, ConnectionStream, FrontEnd};
 
 /// The HTTP API.

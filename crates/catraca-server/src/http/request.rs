@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use catraca::core::address::forwarded::{ClientAddress, find_client};
 use catraca::core::request::validate_storable;
+use catraca::http_request::header_lines;
 use catraca::records::Operator;
 use catraca::{App, Locks};
 use hyper::http::HeaderMap;
@@ -104,6 +105,15 @@ impl ApiRequest {
         Ok(self.app().act_namespace(stated, of_keys).await?)
     }
 
+    /// The namespace of a list entry or a fact: that of the key, or the stated one; none if it is
+    /// for all namespaces.
+    pub async fn entry_namespace(&self, stated: Option<&str>) -> Result<Option<String>, Problem> {
+        match self.caller.visible_namespace(stated)? {
+            None => Ok(None),
+            one => self.act_namespace(one).await.map(Some),
+        }
+    }
+
     /// The operator, by the name of the key, and the reason given.
     pub fn operator<'a>(&'a self, why: Option<&'a str>) -> Operator<'a> {
         Operator { name: self.caller.name(), why }
@@ -124,12 +134,31 @@ impl ApiRequest {
         wire::read(&self.body)
     }
 
+    /// Refuses a query parameter that the endpoint does not have: a `dry_run` that is ignored would
+    /// change something.
+    pub fn check_query(&self, known: impl Iterator<Item = &'static str>) -> Result<(), Problem> {
+        if self.query.is_empty() {
+            return Ok(());
+        }
+        let known: Vec<&str> = known.collect();
+        match self.query.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            Some((name, _)) => Err(unknown_parameter(name, &known)),
+            None => Ok(()),
+        }
+    }
+
     /// The values of the `known` query parameters, in that order. A parameter that is unknown or
     /// sent twice is refused.
     pub fn query_params<const N: usize>(
         &self,
         known: [&str; N],
     ) -> Result<[Option<&str>; N], Problem> {
+        // The parser of the query takes a broken escape literally, and replaces what is not UTF-8.
+        if self.head.uri.query().is_some_and(|query| decode_escapes(query).is_none()) {
+            let detail = "an escape in the query has not two hexadecimal digits, or the query is \
+                          not UTF-8 after percent-decoding";
+            return Err(Problem::bad("bad-query", detail));
+        }
         let mut found = [None; N];
         for (name, value) in &self.query {
             let index = known.iter().position(|one| one == name);
@@ -170,14 +199,19 @@ fn path_params(route: &str, path: &str) -> Result<Vec<String>, Problem> {
     }
     let pairs = route.split('/').zip(path.split('/'));
     let given = pairs.filter(|(wanted, _)| wanted.starts_with('{') && !wanted.starts_with("{*"));
-    let decoded = given.map(|(_, value)| percent_decode_str(value).decode_utf8());
-    decoded.map(|value| value.map(Cow::into_owned).map_err(|_| bad_path())).collect()
+    given
+        .map(|(_, value)| decode_escapes(value).map(Cow::into_owned).ok_or_else(bad_path))
+        .collect()
 }
 
-fn header_lines<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
-    // An unreadable line is replaced, not skipped: it must stop the walk over the hops, because the
-    // hops before it cannot be trusted.
-    headers.get_all(name).iter().map(|line| line.to_str().unwrap_or("?")).collect()
+/// The decoded text; none if an escape has not two hexadecimal digits, or if it is not UTF-8.
+fn decode_escapes(text: &str) -> Option<Cow<'_, str>> {
+    let is_escape =
+        |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|b| b.is_ascii_hexdigit());
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
+    }
+    percent_decode_str(text).decode_utf8().ok()
 }
 
 /// 400: the call has no such query parameter.

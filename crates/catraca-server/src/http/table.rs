@@ -5,19 +5,23 @@
 //! of this folder; then `cargo xtask openapi`.
 
 mod decisions;
+mod lists_and_facts;
 mod lock_operations;
 mod operator_acts;
 mod reports;
 mod service_info;
 
-use super::endpoint::{Endpoint, EndpointLookup, ParameterType, QueryParameter};
+use super::endpoint::{
+    ANY_METHOD, Endpoint, EndpointLookup, LISTED_METHODS, ParameterType, QueryParameter,
+};
 
 /// Every endpoint, in groups; the first that matches counts. `POST /v1/check` is first because it
 /// is called most.
-const GROUPS: [&[Endpoint]; 5] = [
+const GROUPS: [&[Endpoint]; 6] = [
     decisions::ENDPOINTS,
     lock_operations::ENDPOINTS,
     operator_acts::ENDPOINTS,
+    lists_and_facts::ENDPOINTS,
     reports::ENDPOINTS,
     service_info::ENDPOINTS,
 ];
@@ -33,6 +37,9 @@ pub fn find(method: &str, path: &str) -> EndpointLookup {
     for endpoint in endpoints().filter(|endpoint| endpoint.matches_path(path)) {
         if endpoint.accepts(method) {
             return EndpointLookup::Found(endpoint);
+        }
+        if endpoint.method == ANY_METHOD {
+            return EndpointLookup::WrongMethod(LISTED_METHODS.join(","));
         }
         // `/v1/buckets/reconcile` also matches `/v1/buckets/{policy}`.
         if !allow.contains(&endpoint.method) {
@@ -60,6 +67,7 @@ const VALUE_ERRORS: &[&str] = &["bad-attribute", "attribute-too-long"];
 /// Errors of acts that are recorded.
 const RECORDS_ERRORS: &[&str] = &["no-records", "records-failed"];
 const QUERY_ERRORS: &[&str] = &["bad-query", "bad-text"];
+const TEXT_ERRORS: &[&str] = &["text-too-long", "bad-text"];
 const PATH_ERRORS: &[&str] = &["bad-path"];
 /// Errors of the namespace of an operator's act.
 const NAMESPACE_ERRORS: &[&str] =
@@ -71,6 +79,16 @@ const NAMESPACE: QueryParameter = QueryParameter {
                   soon as there are several.",
     kind: ParameterType::Text("default"),
 };
+const ONLY_NAMESPACE: QueryParameter = QueryParameter {
+    name: "namespace",
+    description: "Only those of this one; the default is all, or that of the key.",
+    kind: ParameterType::Text("default"),
+};
+const DRY_RUN: QueryParameter = QueryParameter {
+    name: "dry_run",
+    description: "With `true` nothing is changed: the response shows the result or the errors.",
+    kind: ParameterType::OneOf(&["true", "false"]),
+};
 const AFTER: QueryParameter = QueryParameter {
     name: "after",
     description: "The `next` of the previous page.",
@@ -79,5 +97,5 @@ const AFTER: QueryParameter = QueryParameter {
 const LIMIT: QueryParameter = QueryParameter {
     name: "limit",
     description: "The maximum number of rows.",
-    kind: ParameterType::Number(50),
+    kind: ParameterType::PageSize,
 };

@@ -58,7 +58,8 @@ impl Listener {
         context: ListenerContext,
     ) -> anyhow::Result<Self> {
         let ListenerContext { connections, reloadable, tls } = context;
-        if !address.ip().is_loopback() && !reloadable.load().guard.has_keys() {
+        let is_exposed = F::NEEDS_KEYS && !address.ip().is_loopback();
+        if is_exposed && !reloadable.load().guard.has_keys() {
             bail!(
                 "{address} is not a loopback address, and without API keys anyone could call it; \
                  make a key with `catraca keygen`, or listen on a loopback address such as \
@@ -66,7 +67,7 @@ impl Listener {
                 address.port()
             );
         }
-        if !address.ip().is_loopback() && tls.is_none() {
+        if is_exposed && tls.is_none() {
             warn!(
                 %address,
                 "API keys are sent to this address unencrypted; set [server] tls_cert and \
@@ -118,10 +119,12 @@ impl Listener {
         // closing the port would reset them.
         while let Ok((stream, peer)) = socket.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            if let Ok(stream) = stream {
-                let counted_as = handover.reloadable.load().counted_as(peer.ip());
-                handover.serve(stream, peer.ip(), counted_as);
-            }
+            let Ok(stream) = stream else {
+                handover.connections.metrics.note_accept_failure();
+                continue;
+            };
+            let counted_as = handover.reloadable.load().counted_as(peer.ip());
+            handover.serve(stream, peer.ip(), counted_as);
         }
         Ok(socket)
     }

@@ -23,25 +23,57 @@ pub enum Phase {
     First = 0,
     /// The body of a request, in protocols whose requests have one.
     Body = 1,
-    /// The response to be made, and the client to read it.
+    /// The client to read the response.
     Answer = 2,
     /// The next request.
     Idle = 3,
     /// The rest of a request, or of its head.
     Head = 4,
+    /// The handler of a request to finish.
+    Handler = 5,
+    /// The upstream of a proxied request. The front end has timeouts of its own for it.
+    Upstream = 6,
+    /// The client to read a part of a response, of which more follows.
+    Stream = 7,
 }
 
 /// The width of a phase in `since`, and the phases by discriminant.
 const BITS: u32 = 3;
 const MASK: usize = (1 << BITS) - 1;
-const PHASES: [Phase; 5] = [Phase::First, Phase::Body, Phase::Answer, Phase::Idle, Phase::Head];
+const PHASES: [Phase; 8] = [
+    Phase::First,
+    Phase::Body,
+    Phase::Answer,
+    Phase::Idle,
+    Phase::Head,
+    Phase::Handler,
+    Phase::Upstream,
+    Phase::Stream,
+];
+
+/// How many phases there are.
+pub const PHASE_COUNT: usize = PHASES.len();
+
+impl Phase {
+    /// Every phase, and the name of its series.
+    pub const NAMES: [(Self, &'static str); PHASE_COUNT] = [
+        (Self::First, "first_byte"),
+        (Self::Body, "body"),
+        (Self::Answer, "answer"),
+        (Self::Idle, "idle"),
+        (Self::Head, "head"),
+        (Self::Handler, "handler"),
+        (Self::Upstream, "upstream"),
+        (Self::Stream, "stream"),
+    ];
+}
 
 // Bits of `Connection::signals`.
 
 /// Close as soon as nothing is left to answer.
 const STOP: u8 = 1;
-/// `body_timeout` has passed: respond without the body.
-const BODY_EXPIRED: u8 = 2;
+/// The timeout of the phase `Body` or `Handler` has passed: respond without waiting any longer.
+const EXPIRED: u8 = 2;
 /// Close at once.
 const CLOSE: u8 = 4;
 /// The stream has received bytes that were not read yet.
@@ -84,10 +116,19 @@ impl Connection {
     /// Starts the phase `Body` of a new request. An expiry that an earlier request left on the
     /// connection, because its handler was slow, must not end this one.
     pub fn begin_request(&self) {
-        if self.has_body_expired() {
-            self.signals.fetch_and(!BODY_EXPIRED, Ordering::Relaxed);
+        self.begin_phase(Phase::Body);
+    }
+
+    /// Starts the phase `Handler`, whose timeout is independent of that of the body.
+    pub fn begin_handler(&self) {
+        self.begin_phase(Phase::Handler);
+    }
+
+    fn begin_phase(&self, phase: Phase) {
+        if self.has_expired() {
+            self.signals.fetch_and(!EXPIRED, Ordering::Relaxed);
         }
-        self.enter(Phase::Body);
+        self.enter(phase);
     }
 
     /// The current phase, and the tick at which it began.
@@ -116,9 +157,10 @@ impl Connection {
         self.signals.fetch_or(STREAMING, Ordering::Relaxed);
     }
 
-    /// Whether `body_timeout` has passed, so that the request has to be answered without its body.
-    pub fn has_body_expired(&self) -> bool {
-        self.signals.load(Ordering::Relaxed) & BODY_EXPIRED != 0
+    /// Whether the body or the handler took too long, so that the request has to be answered
+    /// without it.
+    pub fn has_expired(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) & EXPIRED != 0
     }
 
     /// Whether it shall close as soon as nothing is left to answer.
@@ -126,9 +168,9 @@ impl Connection {
         self.signals.load(Ordering::Relaxed) & STOP != 0
     }
 
-    /// Signals to respond without the body; the second time, to close.
-    pub fn expire_body(&self) {
-        self.signal(if self.has_body_expired() { CLOSE } else { BODY_EXPIRED });
+    /// Signals to respond without waiting any longer; the second time, to close.
+    pub fn expire(&self) {
+        self.signal(if self.has_expired() { CLOSE } else { EXPIRED });
     }
 
     /// Signals to close at once.
@@ -203,6 +245,11 @@ impl Connection {
         self.since.load(Ordering::Relaxed) as usize & MASK == phase as usize
     }
 
+    /// Whether the head of a request was read and its response not sent yet.
+    pub fn is_in_request(&self) -> bool {
+        !matches!(self.phase().0, Phase::First | Phase::Idle | Phase::Head)
+    }
+
     /// Runs `work` until the connection shall close at once; none in that case.
     pub async fn unless_closed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.unless_signalled(CLOSE, work).await
@@ -235,19 +282,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expired_body_of_one_request_does_not_end_the_next() {
+    fn an_expiry_of_one_request_does_not_end_the_next() {
         let second = Duration::from_secs(1);
         let timeouts =
             ConnectionTimeouts { head: second, body: second, answer: second, idle: second };
         let clock = Arc::new(TickClock::new(timeouts));
         let connection = Connection::new(clock, Ipv4Addr::LOCALHOST.into(), None);
         connection.begin_request();
-        connection.expire_body();
-        assert!(connection.has_body_expired());
+        connection.expire();
+        assert!(connection.has_expired());
         connection.begin_request();
-        assert!(!connection.has_body_expired());
+        assert!(!connection.has_expired());
         // The first expiry of the new request answers it; only the second closes.
-        connection.expire_body();
-        assert!(connection.has_body_expired() && !connection.is_closing());
+        connection.expire();
+        assert!(connection.has_expired() && !connection.is_closing());
     }
 }

@@ -1,8 +1,9 @@
-//! Counts of connections that were refused, closed to make room, failed their TLS handshake, or
-//! could not be accepted.
+//! Counts of connections that were refused, closed to make room or after a timeout, failed their
+//! TLS handshake, or could not be accepted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::connection::{PHASE_COUNT, Phase};
 use super::table::{CONNECTION_LIMITS, ConnectionLimit};
 
 /// A count for each limit.
@@ -15,6 +16,8 @@ pub struct ConnectionMetrics {
     refused: LimitCounts,
     /// Idle connections closed to make room for new ones, by the limit that was reached.
     idle_closed: LimitCounts,
+    /// Connections whose timeout passed, by their phase.
+    timed_out: [AtomicU64; PHASE_COUNT],
     /// TLS handshakes that failed.
     tls_failures: AtomicU64,
     /// Connections that the system could not accept.
@@ -30,6 +33,16 @@ impl ConnectionMetrics {
     /// Counts an idle connection that was closed to make room.
     pub fn note_idle_closed(&self, limit: ConnectionLimit) {
         self.idle_closed[limit as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a timeout of a connection in this phase.
+    pub fn note_timeout(&self, phase: Phase) {
+        self.timed_out[phase as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Timeouts of connections in this phase.
+    pub fn timeouts(&self, phase: Phase) -> u64 {
+        self.timed_out[phase as usize].load(Ordering::Relaxed)
     }
 
     /// Counts a failed TLS handshake.

@@ -113,6 +113,11 @@ impl Connections {
         self.table.lock().all().for_each(|connection| connection.stop());
     }
 
+    /// Signals every connection to close at once.
+    pub fn close_all(&self) {
+        self.table.lock().all().for_each(|connection| connection.close());
+    }
+
     /// Waits until no connection is left.
     pub async fn wait_until_empty(&self) {
         loop {
@@ -126,31 +131,38 @@ impl Connections {
         }
     }
 
-    /// Closes a connection whose phase has lasted too long; one that waits for a body first gets
-    /// another `body_timeout` to send its response.
+    /// Closes a connection whose phase has lasted too long; one that waits for a body or a handler
+    /// first gets the same time again, to send a response that says so.
     fn enforce_timeout(&self, connection: &Connection, now: u64) {
         let (phase, since) = connection.phase();
-        let limit = self.clock.ticks_in(timeout(self.clock.timeouts(), phase));
+        let Some(timeout) = timeout(self.clock.timeouts(), phase) else { return };
+        let limit = self.clock.ticks_in(timeout);
         if now.saturating_sub(since) <= limit {
             return;
         }
+        // One that is closing was counted when it got the signal.
+        if !connection.is_closing() {
+            self.metrics.note_timeout(phase);
+        }
         match phase {
-            Phase::Body => {
-                connection.expire_body();
+            Phase::Body | Phase::Handler => {
+                connection.expire();
                 // Starts the phase again, for the time to write the response.
-                connection.enter(Phase::Body);
+                connection.enter(phase);
             }
             _ => connection.close(),
         }
     }
 }
 
-fn timeout(timeouts: &ConnectionTimeouts, phase: Phase) -> Duration {
+/// How long a phase may take; none if its front end decides.
+fn timeout(timeouts: &ConnectionTimeouts, phase: Phase) -> Option<Duration> {
     match phase {
-        Phase::First | Phase::Head => timeouts.head,
-        Phase::Body => timeouts.body,
-        Phase::Answer => timeouts.answer,
-        Phase::Idle => timeouts.idle,
+        Phase::First | Phase::Head => Some(timeouts.head),
+        Phase::Body => Some(timeouts.body),
+        Phase::Handler | Phase::Answer | Phase::Stream => Some(timeouts.answer),
+        Phase::Idle => Some(timeouts.idle),
+        Phase::Upstream => None,
     }
 }
 

@@ -10,6 +10,8 @@ use super::connections::Connections;
 
 /// How long responses in progress may take after a stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long connections that are closed after that may take to settle their requests.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The listeners of a server.
 pub struct Listeners {
@@ -87,5 +89,7 @@ impl Listeners {
             () = tokio::time::sleep(DRAIN_TIMEOUT) => {}
             () = stop() => {}
         }
+        connections.close_all();
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, connections.wait_until_empty()).await;
     }
 }

@@ -15,6 +15,9 @@ use super::table::ConnectionLimit;
 pub trait FrontEnd: Send + Sync + 'static {
     /// The protocols that TLS offers by ALPN; none are offered if it is empty.
     const ALPN: &'static [&'static [u8]];
+    /// Whether its callers need an API key if there are any. If so, it listens on loopback
+    /// addresses alone while there are none.
+    const NEEDS_KEYS: bool = true;
 
     /// Serves a connection until it ends. The future
     /// - enters each `Phase` of the connection, whose timeout then counts;

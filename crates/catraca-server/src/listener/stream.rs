@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -29,12 +29,20 @@ impl ConnectionStream {
         peeked.is_ok_and(|(_, bytes)| bytes > 0)
     }
 
-    /// Whether the peer has closed, even only its sending half, and everything it sent was read.
+    /// Whether the peer has closed, even only its sending half. Bytes that it sent before, such as
+    /// the alert that ends a TLS session, do not hide it.
     pub fn is_closed_by_peer(&self) -> bool {
-        match recv(self.socket(), &mut [0_u8; 1], PEEK) {
-            // A read of nothing is the end of the stream.
-            Ok((_, bytes)) => bytes == 0,
-            Err(error) => error == Errno::CONNRESET,
+        const CLOSED: PollFlags = PollFlags::RDHUP.union(PollFlags::HUP).union(PollFlags::ERR);
+        let mut sockets = [PollFd::new(self.socket(), PollFlags::RDHUP)];
+        let found = poll(&mut sockets, Some(&Timespec::default()));
+        found.is_ok() && sockets[0].revents().intersects(CLOSED)
+    }
+
+    /// The protocol that was agreed on by ALPN.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
         }
     }
 

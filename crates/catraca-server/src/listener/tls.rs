@@ -1,4 +1,4 @@
-//! TLS with `[server] tls_cert` and `tls_key`, both PEM files.
+//! TLS with `tls_cert` and `tls_key` of `[server]` or `[proxy]`, both PEM files.
 //!
 //! A reload may replace the certificate; open connections keep the one of their handshake. A key
 //! that does not belong to its certificate is refused, and errors name the key's file, never its
@@ -71,20 +71,21 @@ impl ListenerTls {
 
 /// Reads both files and checks that they belong together.
 pub fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
-    let TlsFiles { cert, key } = files;
-    let chain = chain(cert).with_context(|| format!("[server] tls_cert = {cert:?}"))?;
+    let TlsFiles { section, cert, key } = files;
+    let chain = chain(cert).with_context(|| format!("[{section}] tls_cert = {cert:?}"))?;
     // A pipe would block, and a reload could not read it again.
     let regular = regular_file::ensure(key).map_err(pem::Error::Io);
     let private_key =
         regular.and_then(|()| PrivateKeyDer::from_pem_file(key)).map_err(|error| {
             let fix = "write a file in PEM that has a `BEGIN PRIVATE KEY`";
-            anyhow::anyhow!("[server] tls_key = {key:?}: {}: {fix}", describe_pem_error(&error))
+            let error = describe_pem_error(&error);
+            anyhow::anyhow!("[{section}] tls_key = {key:?}: {error}: {fix}")
         })?;
     let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth();
     let config = builder.with_single_cert(chain, private_key).with_context(|| {
-        format!("[server] tls_key = {key:?} cannot be used with tls_cert = {cert:?}")
+        format!("[{section}] tls_key = {key:?} cannot be used with tls_cert = {cert:?}")
     })?;
     Ok(Arc::new(config))
 }

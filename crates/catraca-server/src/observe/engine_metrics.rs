@@ -40,6 +40,8 @@ pub struct EngineMetrics {
     bodies_truncated: AtomicU64,
     /// Checks of undeclared gates.
     unlisted_checks: AtomicU64,
+    /// Operators' queries that did not wait for all queued records.
+    incomplete_queries: AtomicU64,
     reloads: [AtomicU64; RELOAD_RESULTS.len()],
 }
 
@@ -65,6 +67,7 @@ impl EngineMetrics {
             conditions_failed: AtomicU64::default(),
             bodies_truncated: AtomicU64::default(),
             unlisted_checks: AtomicU64::default(),
+            incomplete_queries: AtomicU64::default(),
             reloads: Default::default(),
         };
         metrics.credits.lock().events = credit_events(catalog);
@@ -116,6 +119,7 @@ impl EngineMetrics {
                 self.round_trips.note(Duration::from_micros(took.micros().unsigned_abs()));
                 add(&self.round_trips_failed, u64::from(*failed));
             }
+            Event::RecordsBehind { .. } => add(&self.incomplete_queries, 1),
             Event::ConditionsFailed { count } => add(&self.conditions_failed, u64::from(*count)),
             _ => {}
         }
@@ -155,6 +159,11 @@ impl EngineMetrics {
     /// Checks of gates that the catalog does not declare.
     pub fn unlisted_checks(&self) -> u64 {
         read(&self.unlisted_checks)
+    }
+
+    /// Operators' queries that were answered before all queued records were written.
+    pub fn incomplete_queries(&self) -> u64 {
+        read(&self.incomplete_queries)
     }
 
     /// Degraded decisions, ban conditions that failed to evaluate, and bodies that were too large

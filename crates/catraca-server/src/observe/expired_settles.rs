@@ -48,6 +48,7 @@ mod tests {
             key: Key::from_bytes([0; 16]),
             held: 0,
             shadow: false,
+            each: false,
             parts: Vec::new(),
         };
         policies.iter().map(row).collect()

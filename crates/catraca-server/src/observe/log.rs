@@ -33,6 +33,16 @@ pub enum LogStyle {
     Json,
 }
 
+/// How log lines name callers. Private values are never logged in clear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogSubjects {
+    /// By digests and pseudonyms.
+    #[default]
+    Pseudonym,
+    /// By the values of attributes that are not private.
+    Clear,
+}
+
 /// The log of the process. Clones write to the same queue.
 #[derive(Clone)]
 pub struct Logs {

@@ -4,23 +4,25 @@
 //! their values are not shown.
 
 use std::collections::BTreeSet;
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 
 use catraca::Catalog;
-use catraca::core::policy::{KeySpec, Policy, PolicyId, Terms};
-use catraca::explain::describe_block;
+use catraca::app::OrphanedBlocks;
+use catraca::core::policy::{PolicyId, Terms};
+
+use super::policy_changes::{PolicyIn, add_change, compare};
 
 /// The most changes that are listed.
 const CHANGES_MAX: usize = 100;
 
-/// Every change from one catalog to the next, and the process sections that differ; above
+/// Every change from one catalog to the next, and those of the process sections; above
 /// `CHANGES_MAX`, the last one counts the rest.
-pub fn changes(before: &Catalog, after: &Catalog, changed_sections: &[&str]) -> Vec<String> {
+pub fn changes(before: &Catalog, after: &Catalog, section_changes: Vec<String>) -> Vec<String> {
     let mut changes = Vec::new();
     policies(before, after, &mut changes);
     gates(before, after, &mut changes);
     let default = |catalog: &Catalog| catalog.default.map(|id| name(catalog, id));
-    field(&mut changes, "default", or_none(default(before)), or_none(default(after)));
+    add_change(&mut changes, "default", or_none(default(before)), or_none(default(after)));
     for (what, differs) in [
         ("attributes", before.attributes != after.attributes),
         ("routes", before.routes != after.routes),
@@ -33,13 +35,29 @@ pub fn changes(before: &Catalog, after: &Catalog, changed_sections: &[&str]) -> 
     ] {
         changes.extend(differs.then(|| format!("{what} changed")));
     }
-    changes.extend(changed_sections.iter().map(|name| format!("[{name}] changed")));
+    changes.extend(section_changes);
     if changes.len() > CHANGES_MAX {
         let rest = changes.len() - (CHANGES_MAX - 1);
         changes.truncate(CHANGES_MAX - 1);
         changes.push(format!("and {rest} more"));
     }
     changes
+}
+
+/// The change that concerns blocks, for the log, the audit and the response.
+pub fn orphans_text(orphaned: Option<&OrphanedBlocks>) -> Option<String> {
+    let Some(orphaned) = orphaned else {
+        return Some("blocks in force may be orphaned: the records cannot be read".to_owned());
+    };
+    let blocks = match orphaned.count {
+        0 => return None,
+        1 => "1 block in force is orphaned, and denies no request".to_owned(),
+        count => format!("{count} blocks in force are orphaned, and deny no request"),
+    };
+    let policies = orphaned.first.iter().map(|(row, why)| format!("{}: {why}", row.subject.policy));
+    let mut policies: Vec<String> = policies.collect();
+    policies.dedup();
+    Some(format!("{blocks} ({})", policies.join("; ")))
 }
 
 fn policies(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
@@ -53,45 +71,10 @@ fn policies(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
             None => changes.push(format!("policy {} added: {}", policy.name, terms(&policy.base))),
             Some((_, old)) => {
                 let old = PolicyIn { catalog: before, policy: old };
-                compare_policy(&old, &PolicyIn { catalog: after, policy }, changes);
+                compare(&old, &PolicyIn { catalog: after, policy }, changes);
             }
         }
     }
-}
-
-/// A policy and the catalog that it is in, which resolves its references.
-struct PolicyIn<'c> {
-    catalog: &'c Catalog,
-    policy: &'c Policy,
-}
-
-/// Compares one policy. The most asked-for fields are shown with both values; any other difference
-/// is only reported as such.
-fn compare_policy(before: &PolicyIn<'_>, after: &PolicyIn<'_>, changes: &mut Vec<String>) {
-    let old = before.policy;
-    let new = after.policy;
-    let listed = changes.len();
-    let title = format!("policy {}", new.name);
-    let of = |name: &str| format!("{title} {name}");
-    field(changes, &of("counts"), key_spec(&old.key_spec), key_spec(&new.key_spec));
-    field(changes, &of("limit"), terms(&old.base), terms(&new.base));
-    field(changes, &of("block"), block(&old.base), block(&new.base));
-    field(changes, &of("mode"), old.mode.as_str(), new.mode.as_str());
-    field(changes, &of("debt"), old.debt, new.debt);
-    field(changes, &of("tiers"), old.tiers.len(), new.tiers.len());
-    field(changes, &of("bans"), old.bans.len(), new.bans.len());
-    let otherwise = |at: &PolicyIn<'_>| or_none(at.policy.otherwise.map(|id| name(at.catalog, id)));
-    field(changes, &of("otherwise"), otherwise(before), otherwise(after));
-    let same = debug_text(&without_otherwise(old)) == debug_text(&without_otherwise(new));
-    if listed == changes.len() && !same {
-        changes.push(format!("{title} changed in other terms"));
-    }
-}
-
-/// A policy without its `otherwise`, which is an index: it changes when policies before it are
-/// added or removed.
-fn without_otherwise(policy: &Policy) -> Policy {
-    Policy { otherwise: None, ..policy.clone() }
 }
 
 fn gates(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
@@ -100,7 +83,7 @@ fn gates(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
     for gate in names {
         let old = or_none(gate_policies(before, gate));
         let new = or_none(gate_policies(after, gate));
-        field(changes, &format!("gate {gate}"), old, new);
+        add_change(changes, &format!("gate {gate}"), old, new);
     }
 }
 
@@ -112,13 +95,6 @@ fn gate_policies(catalog: &Catalog, gate: &str) -> Option<String> {
     Some(names.join(", "))
 }
 
-/// Adds a line for one field, if it differs.
-fn field<T: PartialEq + Display>(changes: &mut Vec<String>, what: &str, before: T, after: T) {
-    if before != after {
-        changes.push(format!("{what}: {before} -> {after}"));
-    }
-}
-
 fn or_none(name: Option<String>) -> String {
     name.unwrap_or_else(|| "none".to_owned())
 }
@@ -128,23 +104,7 @@ fn name(catalog: &Catalog, id: PolicyId) -> String {
 }
 
 fn terms(terms: &Option<Terms>) -> String {
-    terms.as_ref().map_or_else(|| "by tier".to_owned(), |terms| terms.limit.describe())
-}
-
-fn block(terms: &Option<Terms>) -> String {
-    let block = terms.as_ref().and_then(|terms| terms.block);
-    block.map_or_else(|| "none".to_owned(), describe_block)
-}
-
-fn key_spec(spec: &KeySpec) -> String {
-    match spec {
-        KeySpec::By(parts) if parts.is_empty() => "all callers together".to_owned(),
-        KeySpec::By(parts) => {
-            let parts: Vec<String> = parts.iter().map(|part| part.join("|")).collect();
-            format!("by {}", parts.join(", "))
-        }
-        KeySpec::Each(names) => format!("each of {}", names.join(", ")),
-    }
+    terms.as_ref().map_or_else(|| "by tier".to_owned(), |terms| terms.describe_limit())
 }
 
 /// A value as text, only to be compared: most of these types have no `PartialEq`.
@@ -165,8 +125,8 @@ mod tests {
     fn changes_to(after: &str) -> Vec<String> {
         let before = config::parse(BEFORE).unwrap();
         let after = config::parse(after).unwrap();
-        let sections = after.process.changed_sections(&before.process);
-        changes(&before.catalog, &after.catalog, &sections)
+        let sections = after.process.changes(&before.process);
+        changes(&before.catalog, &after.catalog, sections)
     }
 
     #[test]
@@ -183,12 +143,73 @@ mod tests {
                      [auth]\nmetrics = 'open'\n";
         let changes = changes_to(after);
         assert_eq!(changes[0], "policy a removed");
-        assert_eq!(changes[1], "policy b changed in other terms");
+        assert_eq!(changes[1], "policy b message: none -> wait");
         assert!(changes[2].starts_with("policy c added: "), "{changes:?}");
         assert_eq!(changes[3], "gate g: a, b -> none");
         assert_eq!(changes[4], "default: a -> none");
-        assert_eq!(changes[5], "[auth] changed");
+        assert_eq!(changes[5], "[auth] metrics changed");
         assert!(!changes.join("\n").contains("open"));
+    }
+
+    /// Regression: a change of a tier or a ban was reported as "changed in other terms".
+    #[test]
+    fn tiers_and_bans_are_compared_field_by_field() {
+        let catalog = |tiers: &str, bans: &str| {
+            format!(
+                "[attribute.customer]\nprivate = true\n\
+                 [policy.api]\nby = ['customer']\nwindow = '1 per 1h'\n\
+                 tier = [{tiers}]\nban = [{bans}]\n"
+            )
+        };
+        let gold =
+            |limit: u32| format!("{{ when = {{ plan = 'gold' }}, window = '{limit} per 1h' }}");
+        let ana = "{ when = { customer = 'ana' }, window = '7 per 1h', block = '5m' }";
+        let scan =
+            |span: &str| format!("{{ when = 'status == 404', for = '{span}', reason = 'scan' }}");
+        let fraud = "{ when = 'status == 403', for = '1d', reason = 'fraud', after = '2 per 1m' }";
+        let compare = |before: String, after: String| {
+            let before = config::parse(&before).unwrap();
+            let after = config::parse(&after).unwrap();
+            changes(&before.catalog, &after.catalog, Vec::new())
+        };
+        let before = catalog(&format!("{}, {ana}", gold(3)), &scan("1h"));
+        let after = catalog(&gold(4), &format!("{}, {fraud}", scan("2h")));
+        assert_eq!(
+            compare(before.clone(), after),
+            [
+                "policy api tier (customer = a private value) removed",
+                "policy api tier (plan = gold) limit: window 3 per 1h -> window 4 per 1h",
+                "policy api ban (scan) for: 1h -> 2h",
+                "policy api ban (fraud) added: when status == 403, for 24h, after 2 per 1m",
+            ]
+        );
+        let moved = catalog(&format!("{ana}, {}", gold(3)), &scan("1h"));
+        let order = "policy api order of tiers: tier (plan = gold), tier (customer = a private \
+                     value) -> tier (customer = a private value), tier (plan = gold)";
+        assert_eq!(compare(before.clone(), moved), [order]);
+        assert_eq!(compare(before.clone(), before), Vec::<String>::new());
+    }
+
+    /// Regression: `[auth] changed` did not name the key.
+    #[test]
+    fn keys_are_named_but_never_shown() {
+        let key = |name: &str, digit: &str, role: &str| {
+            let hash = digit.repeat(64);
+            format!("[[auth.key]]\nname = '{name}'\nhash = 'blake3:{hash}'\nrole = '{role}'\n")
+        };
+        let before = [key("ci", "a", "check"), key("ana", "b", "admin"), key("rui", "c", "read")];
+        let after = [key("ci", "d", "check"), key("eva", "e", "admin"), key("rui", "c", "support")];
+        let [before, after] = [before, after].map(|keys| config::parse(&keys.concat()).unwrap());
+        let changes = after.process.changes(&before.process);
+        assert_eq!(
+            changes,
+            [
+                "[auth] key ana removed",
+                "[auth] key ci changed: hash",
+                "[auth] key eva added: role admin",
+                "[auth] key rui changed: role read -> support",
+            ]
+        );
     }
 
     #[test]

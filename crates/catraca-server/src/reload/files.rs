@@ -1,5 +1,5 @@
-//! The files of a catalog: the main file, the included ones, and the certificate. Only a hash of
-//! their contents stays in memory.
+//! The files of a catalog: the main file, the included ones, the certificate, the keys of tokens.
+//! Only a hash of their contents stays in memory.
 
 use std::fs;
 use std::io;
@@ -48,8 +48,8 @@ impl CatalogFiles {
                 loaded.map_err(LoadError::Invalid)
             }
         };
-        for file in loaded.iter().flat_map(certificate_files) {
-            // Only the hash matters here; `TlsFiles` reads the certificate.
+        for file in loaded.iter().flat_map(other_files) {
+            // Only the hash matters here; `TlsFiles` and `JwtSection` read the files.
             let _ = read_text(&folder.join(file), &mut hasher);
             paths.push(folder.join(file));
         }
@@ -73,10 +73,13 @@ impl CatalogFiles {
     }
 }
 
-/// The certificate files that a catalog names.
-fn certificate_files(loaded: &LoadedCatalog) -> impl Iterator<Item = &str> {
+/// The files with certificates and keys that a catalog names.
+fn other_files(loaded: &LoadedCatalog) -> impl Iterator<Item = &str> {
     let server = &loaded.process.server;
-    [&server.tls_cert, &server.tls_key].into_iter().filter_map(|file| file.as_deref())
+    let proxy = &loaded.process.proxy;
+    let files = [&server.tls_cert, &server.tls_key, &proxy.tls_cert, &proxy.tls_key];
+    let files = files.into_iter().filter_map(|file| file.as_deref());
+    files.chain(loaded.process.jwt.files())
 }
 
 /// The folder of a file; `.` for a bare name.

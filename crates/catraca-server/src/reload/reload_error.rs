@@ -31,7 +31,7 @@ impl ReloadError {
             LoadError::Invalid(found) => found.errors().next().map(|first| {
                 format!("{}:{}:{}", file_name(Path::new(&first.file)), first.line, first.column)
             }),
-            LoadError::Unreadable { .. } => None,
+            _ => None,
         };
         let why = match error {
             LoadError::Invalid(found) => {

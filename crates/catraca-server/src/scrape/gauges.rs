@@ -3,7 +3,6 @@
 
 use catraca::Engine;
 use catraca::memory::MemoryPool;
-use catraca::records::Records;
 use catraca_core::cell::CellKind;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -12,7 +11,7 @@ use prometheus_client::registry::Registry;
 
 use super::{CounterFamily, GaugeFamily, HistogramMetric, counter, gauge, labels, to_i64};
 use crate::context::ServerContext;
-use crate::listener::CONNECTION_LIMITS;
+use crate::listener::{CONNECTION_LIMITS, Phase};
 
 /// The catalog: revision, policies, reloads, and whether the files on disk are applied.
 pub fn catalog(registry: &mut Registry, context: &ServerContext) {
@@ -154,6 +153,11 @@ pub fn shared_store(registry: &mut Registry, context: &ServerContext) {
         "Times that the circuit breaker of the shared store opened",
         stats.breaker_opened,
     );
+    let failing = usize::from(stats.background_error.is_some());
+    let help = "1 while a background task of the shared store fails; /readyz says why";
+    gauge(registry, "shared_background_failing", help, failing);
+    let help = "Changes of the shared store that this node could not apply to its local fallback";
+    counter(registry, "shared_failed_mirrors", help, stats.failed_mirrors);
     let help = "Denials by the block cache, without a call to the shared store";
     counter(registry, "shared_cached_denials", help, stats.cached_denials);
     let (round_trips, failed) = context.observer.metrics.store_round_trips();
@@ -176,9 +180,11 @@ fn active_blocks(engine: &Engine) -> usize {
 }
 
 /// The health of the records.
-pub fn records(registry: &mut Registry, records: Option<&Records>) {
-    let health = records.map(Records::health).unwrap_or_default();
-    let up = usize::from(records.is_some() && health.down.is_none());
+pub fn records(registry: &mut Registry, context: &ServerContext) {
+    let records = context.app.records();
+    let health = records.map(|records| records.health()).unwrap_or_default();
+    let is_written = health.down.is_none() && health.file_fault.is_none();
+    let up = usize::from(records.is_some() && is_written);
     gauge(registry, "records_up", "1 while records are written to disk", up);
     let waiting = usize::try_from(health.waiting).unwrap_or(usize::MAX);
     gauge(registry, "records_waiting", "Records in the queue", waiting);
@@ -191,6 +197,11 @@ pub fn records(registry: &mut Registry, records: Option<&Records>) {
         ("records_lost", "Records lost", health.lost),
         ("records_rejected", "Records that the database refused for good", health.rejected),
         ("records_maintenance_failures", "Failed maintenance runs", health.maintenance_failures),
+        (
+            "records_incomplete_queries",
+            "Queries that were answered without queued records",
+            context.observer.metrics.incomplete_queries(),
+        ),
     ] {
         counter(registry, name, help, count);
     }
@@ -215,6 +226,13 @@ pub fn listener(registry: &mut Registry, context: &ServerContext) {
     by_limit(registry, "connections_shed", help, connections.metrics.refusals());
     let help = "Idle connections closed to make room for new ones, by the limit that was reached";
     by_limit(registry, "connections_idle_closed", help, connections.metrics.idle_closed());
+    let timeouts = CounterFamily::default();
+    for (phase, name) in Phase::NAMES {
+        let series = timeouts.get_or_create(&labels([("phase", name)]));
+        series.inc_by(connections.metrics.timeouts(phase));
+    }
+    let help = "Timeouts of connections, by what they waited for";
+    registry.register("connection_timeouts", help, timeouts);
     counter(registry, "tls_failed", "Failed TLS handshakes", connections.metrics.tls_failures());
     let failures = connections.metrics.accept_failures();
     counter(registry, "accept_failed", "Connections that the system could not accept", failures);

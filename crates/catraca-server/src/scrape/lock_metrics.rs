@@ -19,6 +19,8 @@ const OTHER: &str = "(other)";
 
 const WRITE_FAILURES: &str =
     "Calls about locks that failed because of the disk or the shared store";
+const FAILED_UNDOS: &str =
+    "Leases of callers without an answer that could not be reverted and hold until they expire";
 const STARTING: &str = "1 while no lock is granted because older leases may still be valid";
 const WAITERS: &str = "Callers that wait for a lock";
 const WAITED: &str = "Time that callers waited for a lock, of those that waited";
@@ -29,6 +31,7 @@ const HELD: &str = "Time that leases were held";
 pub fn locks(registry: &mut Registry, locks: &Locks, terms: &LockTerms) {
     gauge(registry, "lock_waiters", WAITERS, locks.waiters());
     counter(registry, "lock_write_failures", WRITE_FAILURES, locks.failed_calls());
+    counter(registry, "lock_failed_undos", FAILED_UNDOS, locks.failed_undos());
     registry.register("lock_wait_seconds", WAITED, histogram(locks.wait_times()));
     if let Some(totals) = locks.totals() {
         gauge(registry, "locks_starting", STARTING, usize::from(locks.startup_wait().is_some()));

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use catraca::engine::ResumeSummary;
 use catraca::memory::RestoreOutcome;
 use catraca::records::{Options, Record, RecordKind, Records, Revision};
@@ -20,6 +20,7 @@ use tracing::{error, info, warn};
 
 use super::keys::StartKeys;
 use super::lock_setup;
+use super::records_log::{self, RecordsLog};
 use super::secret;
 use super::shared_store;
 use crate::config::{SharedStoreConfig, StorageConfig};
@@ -42,6 +43,9 @@ pub struct Backend {
     pub restored: ResumeSummary,
     maintenance: Option<MaintenanceThread>,
 }
+
+/// How often the health of the records is checked, for the log.
+const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The thread that writes the snapshot and purges records.
 struct MaintenanceThread {
@@ -83,6 +87,7 @@ impl Backend {
         keys: StartKeys,
         observer: &Arc<Observer>,
     ) -> Result<Self> {
+        refuse_missing_folder(config)?;
         refuse_lost_records(config)?;
         let durability = catalog.locks.durability;
         let secret = secret::open(&config.secret, config.file.as_deref())?;
@@ -155,6 +160,9 @@ impl Backend {
         // Before the maintenance thread is joined: a purge waiting for an unavailable database then
         // fails at once.
         let unwritten = self.app.records().map_or(0, |records| records.stop());
+        if let Some(records) = self.app.records() {
+            records_log::rescue(records);
+        }
         if let Some(maintenance) = self.maintenance {
             drop(maintenance.stop);
             // A panic of the thread was printed by the panic hook; the snapshot is written anyway.
@@ -200,6 +208,20 @@ impl EngineSetup {
         });
         Ok(Self { builder, records, feed, revision })
     }
+}
+
+/// Refuses to start if the records have no folder. Asked before anything is created in it: the
+/// secret is in the same folder by default, and would fail first, under its own name.
+fn refuse_missing_folder(config: &StorageConfig) -> Result<()> {
+    let Some(file) = config.file.as_deref() else { return Ok(()) };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(folder) = folder.filter(|folder| !folder.is_dir()) else { return Ok(()) };
+    bail!(
+        "the folder {} of the records {} does not exist: create it, writable by the user that \
+         runs catraca, or name another file in `[records] url`",
+        folder.display(),
+        file.display()
+    )
 }
 
 /// Refuses to start with a snapshot but without records: the records always exist before the first
@@ -261,13 +283,16 @@ impl MaintenanceThread {
             // Purges in the first round, too.
             since_purge: config.purge_interval,
             purge_interval: config.purge_interval,
+            since_round: Duration::ZERO,
+            records_log: RecordsLog::default(),
             failed: false,
         };
+        let step = config.interval.min(HEALTH_INTERVAL);
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new().name("catraca-upkeep".to_owned()).spawn(move || {
             // Dropping the sender ends the wait at once.
-            while stopped.recv_timeout(task.interval) == Err(RecvTimeoutError::Timeout) {
-                task.run_round();
+            while stopped.recv_timeout(step) == Err(RecvTimeoutError::Timeout) {
+                task.run_step(step);
             }
         })?;
         Ok(Self { snapshot: snapshot.map(Path::to_owned), stop, thread })
@@ -286,11 +311,23 @@ struct MaintenanceTask {
     /// The time since the last purge, in whole rounds.
     since_purge: Duration,
     purge_interval: Duration,
+    /// The time since the last round, in whole steps.
+    since_round: Duration,
+    records_log: RecordsLog,
     /// Whether the last round failed, to log the first failure and the recovery only.
     failed: bool,
 }
 
 impl MaintenanceTask {
+    fn run_step(&mut self, step: Duration) {
+        self.records_log.check(&self.records.health());
+        self.since_round += step;
+        if self.since_round >= self.interval {
+            self.since_round = Duration::ZERO;
+            self.run_round();
+        }
+    }
+
     fn run_round(&mut self) {
         self.observer.wall_clock.check();
         let written = self.snapshot.as_ref().map(|path| self.app.snapshot(path));

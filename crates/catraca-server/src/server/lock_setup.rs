@@ -55,7 +55,11 @@ pub fn close(locks: &Locks) {
     let closed = runtime.map(|runtime| {
         runtime.block_on(async { tokio::time::timeout(CLOSE_TIMEOUT, locks.close()).await })
     });
-    if !matches!(closed, Ok(Ok(()))) {
-        warn!("the active leases are not written: the next start waits until they have expired");
-    }
+    let why = match closed {
+        Ok(Ok(Ok(()))) => return,
+        Ok(Ok(Err(error))) => error.to_string(),
+        Ok(Err(_)) => format!("not finished within {CLOSE_TIMEOUT:?}"),
+        Err(error) => error.to_string(),
+    };
+    warn!(why, "the active leases are not written: the next start waits until they have expired");
 }

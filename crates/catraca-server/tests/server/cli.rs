@@ -16,3 +16,4 @@ mod scenario;
 mod simulate;
 mod start_errors;
 mod test_dir;
+mod types;

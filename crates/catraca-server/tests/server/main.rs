@@ -9,5 +9,6 @@ mod http;
 mod keys;
 mod line_protocol;
 mod operate;
+mod proxy;
 mod raw_connection;
 mod test_server;

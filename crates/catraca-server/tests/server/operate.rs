@@ -9,7 +9,7 @@ mod decisions;
 mod events;
 mod facts_modes_resets;
 mod help_and_completions;
-mod helpers;
+pub mod helpers;
 mod keys;
 mod lists;
 mod locks;

@@ -116,6 +116,16 @@ impl RawConnection {
         text
     }
 
+    /// Reads the head of a response, with the empty line at its end.
+    pub fn read_head(&mut self) -> String {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            let count = self.reader.read_line(&mut head).unwrap();
+            assert!(count > 0, "the connection was closed in a head: {head:?}");
+        }
+        head
+    }
+
     /// Whether the peer has closed the connection and every byte of it has been read.
     pub fn is_closed(&mut self) -> bool {
         matches!(self.reader.read(&mut [0; 1]), Ok(0))

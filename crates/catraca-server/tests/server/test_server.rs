@@ -114,6 +114,11 @@ impl TestServer {
         (answer.status, answer.json())
     }
 
+    /// The id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal such as `TERM` to the process.
     pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();

@@ -21,8 +21,8 @@ pub fn describe_route(route: Option<&RouteMatch>) -> String {
     for (name, value) in &matched.set {
         text += &format!("It sets {name}={value}.\n");
     }
-    for (name, header) in &matched.unset {
-        text += &format!("It reads {name} from the header {header}; give it with {name}=VALUE.\n");
+    for (name, source) in &matched.unset {
+        text += &format!("It reads {name} from {source}; give it with {name}=VALUE.\n");
     }
     text
 }

@@ -1,6 +1,7 @@
 //! The request to explain: a gate by name, or method and path matched against the routes.
 //!
-//! Attributes that a route reads from headers must be given on the command line.
+//! Attributes that a route reads from headers, cookies or the body must be given on the command
+//! line.
 
 use anyhow::{Result, anyhow, bail, ensure};
 use catraca::Catalog;
@@ -27,7 +28,8 @@ pub struct RouteMatch {
     pub r#match: Option<String>,
     /// Attributes that the route sets from the path and the query.
     pub set: Vec<(String, String)>,
-    /// Attributes that it reads from headers and that were not given, each with its header.
+    /// Attributes that it reads from other parts and that were not given, each with its part, such
+    /// as `header:x-tenant-id`.
     pub unset: Vec<(String, String)>,
 }
 
@@ -79,7 +81,10 @@ impl ExplainRequest {
         };
         let matched = RouteMatch::new(route, &path, target, &subject)?;
         subject.extend(matched.set.iter().cloned());
-        Ok(Self { gate: route.gate.to_string(), subject, route: Some(matched) })
+        let find = |name: &str| subject.iter().find(|(own, _)| own == name);
+        let gate = route.gate_for(catalog, |name| find(name).map(|(_, value)| value.as_str()));
+        let gate = gate.map_err(|refusal| anyhow!("{refusal}"))?.to_string();
+        Ok(Self { gate, subject, route: Some(matched) })
     }
 }
 
@@ -96,8 +101,8 @@ impl RouteMatch {
         let query = target.split_once('?').map(|(_, query)| query).unwrap_or_default();
         for (name, from) in route.set.iter().filter(|(name, _)| **name != *"ip") {
             let is_given = given.iter().any(|(own, _)| **own == **name);
-            if let AttributeSource::Header(header) = from {
-                matched.unset.extend((!is_given).then(|| (name.to_string(), header.to_string())));
+            if !is_in_target(from) {
+                matched.unset.extend((!is_given).then(|| (name.to_string(), from.to_string())));
                 continue;
             }
             ensure!(!is_given, "the route sets `{name}` itself; leave it out");
@@ -106,6 +111,14 @@ impl RouteMatch {
         }
         Ok(matched)
     }
+}
+
+/// Whether a part of a request is known from its method and target.
+fn is_in_target(source: &AttributeSource) -> bool {
+    matches!(
+        source,
+        AttributeSource::Query(_) | AttributeSource::Segment(_) | AttributeSource::Literal(_)
+    )
 }
 
 fn query_value(query: &str, wanted: &str) -> Option<String> {

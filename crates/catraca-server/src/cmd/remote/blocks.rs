@@ -8,7 +8,7 @@ use serde_json::Value;
 use release::Release;
 
 use super::format::{cell, id, instant, next_page_hint, rows};
-use super::{object, pages, show, subject, text};
+use super::{object, pages, show, subject, text, warn_incomplete};
 use crate::args::{BlockSelector, BlocksArgs, BlocksVerb, Output, PagingArgs};
 use crate::client::Client;
 use crate::exit::Exit;
@@ -165,6 +165,7 @@ fn history(
         let reply = client.get(&format!("{PATH}/{id}"))?;
         show(output, &reply, |block| history_text(block) + "\n\n")?;
     }
+    warn_incomplete(&page);
     if ids.is_empty() {
         eprint_line(format_args!("catraca: the history has no block of this {}", sanitize(name)));
         return Ok(Exit::No);

@@ -5,7 +5,7 @@ use hyper::http::Method;
 use serde_json::Value;
 
 use super::facts::path_segment;
-use super::format::{cell, rows};
+use super::format::{cell, instant, rows};
 use super::{object, query, show, text};
 use crate::args::{ConfigArgs, ConfigVerb, Output, WhoamiArgs};
 use crate::client::{Client, Reply};
@@ -23,12 +23,12 @@ pub fn run(args: &ConfigArgs) -> Result<Exit> {
         ConfigVerb::Show { policy: None } => overview(&client, output)?,
         ConfigVerb::Show { policy: Some(name) } => {
             let reply = client.get(&format!("/v1/policies/{}", path_segment(name)))?;
-            show(output, &reply, fields_text)?;
+            show(output, &reply, policy_text)?;
         }
         ConfigVerb::Reload { dry_run, why } => {
             let path = query("/v1/config/reload", &[("dry_run", dry_run.then_some("true"))]);
             let reply = client.post(&path, &object([("why", text(why))]))?;
-            show(output, &reply, fields_text)?;
+            show(output, &reply, reload_text)?;
         }
         ConfigVerb::Mode { policy, mode, why } => {
             let body = object([
@@ -76,8 +76,58 @@ fn overview_text(config: &Value) -> String {
     let routes = rows(&["route", "gate"], &[], &config["routes"], "", |row| {
         vec![cell(&row["match"]), cell(&row["gate"])]
     });
-    parts.extend([gates, routes].into_iter().filter(|table| !table.is_empty()));
+    let [tiers, bans] = tiers_and_bans(config["policies"].as_array().map_or(&[], Vec::as_slice));
+    parts.extend([tiers, bans, gates, routes].into_iter().filter(|table| !table.is_empty()));
     parts.join("\n\n")
+}
+
+/// The tables of the tiers and of the bans of these policies; empty if there are none.
+fn tiers_and_bans(policies: &[Value]) -> [String; 2] {
+    // Each row of a table needs the name of its policy.
+    let all = |kind: &str| -> Value {
+        let rows = policies.iter().flat_map(|policy| {
+            let items = policy[kind].as_array().into_iter().flatten();
+            items.map(|item| {
+                let mut row = item.clone();
+                row["policy"] = policy["policy"].clone();
+                row
+            })
+        });
+        rows.collect()
+    };
+    let heads = ["tier of", "when", "limit", "block", "cost"];
+    let tiers = rows(&heads, &[], &all("tiers"), "", |row| {
+        ["policy", "when", "limit", "block", "cost"].map(|name| cell(&row[name])).to_vec()
+    });
+    let heads = ["ban of", "reason", "when", "for", "after"];
+    let bans = rows(&heads, &[], &all("bans"), "", |row| {
+        ["policy", "reason", "when", "for", "after"].map(|name| cell(&row[name])).to_vec()
+    });
+    [tiers, bans]
+}
+
+/// One policy: its fields, and tables of its tiers and bans.
+fn policy_text(policy: &Value) -> String {
+    let [tiers, bans] = tiers_and_bans(std::slice::from_ref(policy));
+    let mut fields = policy.clone();
+    for name in ["tiers", "bans"] {
+        fields[name] = policy[name].as_array().map_or(0, Vec::len).into();
+    }
+    let parts = [fields_text(&fields), tiers, bans];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The result of a reload. A revision that was in force before is said first.
+fn reload_text(reply: &Value) -> String {
+    let fields = fields_text(reply);
+    match reply["in_force_since"].is_null() {
+        true => fields,
+        false => {
+            let revision = cell(&reply["revision"]);
+            let since = instant(&reply["in_force_since"]);
+            format!("revision {revision} is already in force since {since}\n\n{fields}")
+        }
+    }
 }
 
 fn each(names: &Value) -> String {

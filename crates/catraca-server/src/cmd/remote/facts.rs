@@ -4,8 +4,8 @@ use anyhow::Result;
 use hyper::http::Method;
 use serde_json::Value;
 
-use super::format::{cell, instant, next_page_hint, rows};
-use super::{object, pages, show, subject, text};
+use super::format::{cell, instant, namespace_or_all, next_page_hint, rows};
+use super::{object, pages, query, show, subject, text};
 use crate::args::{FactsArgs, FactsVerb};
 use crate::client::Client;
 use crate::exit::Exit;
@@ -14,18 +14,23 @@ use crate::exit::Exit;
 pub fn run(args: &FactsArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let reply = match &args.verb {
-        FactsVerb::List { paging } => {
-            let page = pages(&client, "/v1/facts", &[], paging, "facts")?;
+        FactsVerb::List { namespace, paging } => {
+            let only = [("namespace", namespace.as_deref())];
+            let page = pages(&client, "/v1/facts", &only, paging, "facts")?;
             show(args.remote.output, &page, list_text)?;
             return Ok(Exit::Yes);
         }
-        FactsVerb::Get { about } => client.get(&path(about))?,
-        FactsVerb::Set { about, facts, why } => {
-            let body = object([("facts", Some(subject(facts)?)), ("why", text(why))]);
+        FactsVerb::Get { about, namespace } => {
+            client.get(&query(&path(about), &[("namespace", namespace.as_deref())]))?
+        }
+        FactsVerb::Set { about, facts, namespace, why } => {
+            let facts = Some(subject(facts)?);
+            let namespace = text(namespace);
+            let body = object([("facts", facts), ("namespace", namespace), ("why", text(why))]);
             client.send(Method::PUT, &path(about), Some(&body))?
         }
-        FactsVerb::Remove { about, why } => {
-            let body = object([("why", text(why))]);
+        FactsVerb::Remove { about, namespace, why } => {
+            let body = object([("namespace", text(namespace)), ("why", text(why))]);
             client.send(Method::DELETE, &path(about), Some(&body))?
         }
     };
@@ -34,10 +39,11 @@ pub fn run(args: &FactsArgs) -> Result<Exit> {
 }
 
 fn list_text(page: &Value) -> String {
-    let heads = ["attribute", "value", "name", "fact", "by", "since"];
+    let heads = ["namespace", "attribute", "value", "name", "fact", "by", "since"];
     let text = rows(&heads, &[], &page["facts"], "No fact was set at run time.", |row| {
         let texts = ["attribute", "value", "name", "fact", "by"].map(|field| cell(&row[field]));
-        texts.into_iter().chain([instant(&row["at"])]).collect()
+        let namespace = namespace_or_all(&row["namespace"]);
+        std::iter::once(namespace).chain(texts).chain([instant(&row["at"])]).collect()
     });
     text + &next_page_hint(page)
 }
@@ -55,7 +61,19 @@ pub fn path_segment(text: &str) -> String {
 fn facts_text(reply: &Value) -> String {
     match reply.get("after") {
         None => cell(&reply["facts"]),
-        Some(after) => format!("before: {}\nafter:  {}", cell(&reply["before"]), cell(after)),
+        Some(after) => {
+            let ignored = reply["ignored"].as_object().into_iter().flatten();
+            let warnings = ignored.map(|(namespace, facts)| {
+                let namespace = cell(&namespace.as_str().into());
+                format!(
+                    "\nwarning: facts of the namespace {namespace} that are ignored now, because \
+                     they have the same name and are about another attribute: {}",
+                    cell(facts)
+                )
+            });
+            let warnings: String = warnings.collect();
+            format!("before: {}\nafter:  {}{warnings}", cell(&reply["before"]), cell(after))
+        }
     }
 }
 

@@ -42,6 +42,11 @@ pub fn id(value: &Value) -> String {
     if value.is_null() { "-".to_owned() } else { bare(value) }
 }
 
+/// The namespace of a list entry or a fact; null means all namespaces.
+pub fn namespace_or_all(value: &Value) -> String {
+    value.as_str().map_or_else(|| "all".to_owned(), sanitize)
+}
+
 /// An instant without fractions of a second; null means that there is no end.
 pub fn instant(value: &Value) -> String {
     let Some(text) = value.as_str() else { return "forever".to_owned() };

@@ -22,6 +22,7 @@ fn inspection_text(found: &Value) -> String {
     let mut parts = Vec::new();
     if let Some(list) = found["list"].as_str() {
         parts.push(format!("This caller is {list}: policies do not matter."));
+        parts.push(entry_text(&found["list_entry"]));
     }
     let heads = ["policy", "limit", "left", "passes", "reason", "blocked until"];
     let none = "No policy applies to these attributes.";
@@ -56,4 +57,34 @@ fn inspection_text(found: &Value) -> String {
         ]
     }));
     parts.join("\n\n")
+}
+
+/// The entry that decides, in one line.
+fn entry_text(entry: &Value) -> String {
+    let target = match entry["range"].as_str() {
+        Some(_) => cell(&entry["range"]),
+        None => format!("{}={}", cell(&entry["attribute"]), cell(&entry["value"])),
+    };
+    let until = match entry["until"].is_null() {
+        true => "until it is removed".to_owned(),
+        false => format!("until {}", instant(&entry["until"])),
+    };
+    let mut text = format!("entry: {target}, {until}");
+    if !entry["namespace"].is_null() {
+        text += &format!(", in the namespace {}", cell(&entry["namespace"]));
+    }
+    if !entry["reason"].is_null() {
+        text += &format!(", reason: {}", cell(&entry["reason"]));
+    }
+    text += match entry["source"].as_str() {
+        Some("catalog") => "; it is in a file of the catalog",
+        _ => "; added at run time",
+    };
+    if !entry["by"].is_null() {
+        text += &format!(" by {}", cell(&entry["by"]));
+    }
+    if !entry["since"].is_null() {
+        text += &format!(" at {}", instant(&entry["since"]));
+    }
+    text
 }

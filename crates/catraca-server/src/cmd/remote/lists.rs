@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use hyper::http::Method;
 use serde_json::{Value, json};
 
-use super::format::{cell, id, instant, next_page_hint, rows};
+use super::format::{cell, id, instant, namespace_or_all, next_page_hint, rows};
 use super::{pages, show, text};
 use crate::args::{ListEntryArgs, ListsArgs, ListsVerb, Output};
 use crate::client::Client;
@@ -37,14 +37,18 @@ fn run(args: &ListsArgs, list: ListEndpoint) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let output = args.remote.output;
     match &args.verb {
-        ListsVerb::List { paging } => {
-            show(output, &pages(&client, list.path, &[], paging, "entries")?, list_text)?;
+        ListsVerb::List { namespace, paging } => {
+            let only = [("namespace", namespace.as_deref())];
+            show(output, &pages(&client, list.path, &only, paging, "entries")?, list_text)?;
         }
         ListsVerb::Add { what, terms } => {
             let entries = parse_all(what)?.iter().map(|what| entry(what, terms)).collect();
             show(output, &client.post(list.path, &Value::Array(entries))?, added_text)?;
         }
-        ListsVerb::Remove { what, why } => remove(&client, output, list, what, why)?,
+        ListsVerb::Remove { what, namespace, why } => {
+            let terms = [("namespace", text(namespace)), ("why", text(why))];
+            remove(&client, output, list, what, &terms)?;
+        }
         ListsVerb::Import { file, terms } => {
             return import::run(&client, output, list, file, terms);
         }
@@ -69,27 +73,34 @@ fn parse_all(words: &[String]) -> Result<Vec<EntrySubject>> {
 
 /// The JSON object of a new entry.
 fn entry(what: &EntrySubject, terms: &ListEntryArgs) -> Value {
-    let mut entry = what.json();
     let terms = [
+        ("namespace", text(&terms.namespace)),
         ("for", text(&terms.r#for)),
         ("until", text(&terms.until)),
         ("reason", text(&terms.reason)),
         ("why", text(&terms.why)),
     ];
+    with_terms(what, &terms)
+}
+
+/// The JSON object of an entry with the terms that have a value.
+fn with_terms(what: &EntrySubject, terms: &[(&str, Option<Value>)]) -> Value {
+    let mut entry = what.json();
     for (name, value) in terms {
         if let Some(value) = value {
-            entry[name] = value;
+            entry[*name] = value.clone();
         }
     }
     entry
 }
 
 fn list_text(page: &Value) -> String {
-    let heads = ["id", "entry", "until", "reason", "by", "since"];
+    let heads = ["id", "namespace", "entry", "until", "reason", "by", "since"];
     let none = "No entry was added at run time.";
     let mut text = rows(&heads, &[0], &page["entries"], none, |row| {
         vec![
             id(&row["id"]),
+            namespace_or_all(&row["namespace"]),
             subject_text(row),
             instant(&row["until"]),
             cell(&row["reason"]),
@@ -112,13 +123,19 @@ fn subject_text(row: &Value) -> String {
 }
 
 fn added_text(reply: &Value) -> String {
-    let heads = ["entry", "until", "reason", "before"];
+    let heads = ["namespace", "entry", "until", "reason", "before"];
     rows(&heads, &[], &reply["entries"], "No entry was added.", |row| {
         let before = match &row["before"] {
             Value::Null => "new".to_owned(),
             before => format!("until {}", instant(&before["until"])),
         };
-        vec![subject_text(row), instant(&row["until"]), cell(&row["reason"]), before]
+        vec![
+            namespace_or_all(&row["namespace"]),
+            subject_text(row),
+            instant(&row["until"]),
+            cell(&row["reason"]),
+            before,
+        ]
     })
 }
 
@@ -128,13 +145,10 @@ fn remove(
     output: Output,
     list: ListEndpoint,
     words: &[String],
-    why: &Option<String>,
+    terms: &[(&str, Option<Value>)],
 ) -> Result<()> {
     for what in parse_all(words)? {
-        let mut body = what.json();
-        if let (Some(why), Some(body)) = (text(why), body.as_object_mut()) {
-            body.insert("why".to_owned(), why);
-        }
+        let body = with_terms(&what, terms);
         let reply = client.send(Method::DELETE, list.path, Some(&body))?;
         show(output, &reply, |reply| {
             format!("{} is no longer on the {}", subject_text(&reply["before"]), list.name)

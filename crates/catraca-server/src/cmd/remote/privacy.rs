@@ -3,11 +3,12 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use super::format::{cell, id, instant, rows};
+use super::format::{cell, id, instant, namespace_or_all, rows};
 use super::{object, show, text};
 use crate::args::{PrivacyArgs, PrivacyVerb};
 use crate::client::Client;
 use crate::exit::Exit;
+use crate::render::sanitize;
 
 /// Runs the verb.
 pub fn run(args: &PrivacyArgs) -> Result<Exit> {
@@ -40,15 +41,24 @@ fn export_text(reply: &Value) -> String {
             ]
         },
     );
-    let lists = rows(&["list", "until", "reason"], &[], &reply["lists"], "Not on a list.", |row| {
-        vec![cell(&row["list"]), instant(&row["until"]), cell(&row["reason"])]
+    let heads = ["list", "namespace", "until", "reason"];
+    let lists = rows(&heads, &[], &reply["lists"], "Not on a list.", |row| {
+        vec![
+            cell(&row["list"]),
+            namespace_or_all(&row["namespace"]),
+            instant(&row["until"]),
+            cell(&row["reason"]),
+        ]
     });
     let acts = rows(&["at", "by", "act", "why"], &[], &reply["acts"], "No acts.", |row| {
         vec![instant(&row["at"]), cell(&row["by"]), cell(&row["act"]), cell(&row["why"])]
     });
-    let facts = cell(&reply["facts"]);
+    let mut facts = format!("facts: {}", cell(&reply["facts"]));
+    for (namespace, own) in reply["namespace_facts"].as_object().into_iter().flatten() {
+        facts += &format!("\nfacts in {}: {}", sanitize(namespace), cell(own));
+    }
     let counters = cell(&reply["counters"]);
-    format!("{blocks}\n\n{lists}\n\nfacts: {facts}\n\n{acts}\n\n{counters}")
+    format!("{blocks}\n\n{lists}\n\n{facts}\n\n{acts}\n\n{counters}")
 }
 
 fn erase_text(reply: &Value) -> String {

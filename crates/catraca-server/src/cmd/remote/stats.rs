@@ -24,11 +24,17 @@ pub fn run(args: &StatsArgs) -> Result<Exit> {
         "--limit is for top-blocked; totals have one row per policy"
     );
     ensure!(!is_top || args.to.is_none(), "top-blocked counts up to now; leave --to out");
+    let is_period = from.is_some() || args.to.is_some();
+    ensure!(
+        args.what != StatsReport::Callers || !is_period,
+        "callers are counted since the server started; leave the interval out"
+    );
     let parameters = [("from", from), ("to", args.to.as_deref()), ("limit", limit.as_deref())];
     let (path, words): (&str, fn(&Value) -> String) = match args.what {
         StatsReport::Totals => ("/v1/stats", |reply| totals(reply, "policy", "policies")),
         StatsReport::Actions => ("/v1/stats/actions", |reply| totals(reply, "action", "actions")),
         StatsReport::TopBlocked => ("/v1/stats/top-blocked", top_blocked),
+        StatsReport::Callers => ("/v1/stats/callers", |reply| callers(&reply["callers"])),
     };
     let reply = Client::new(&args.remote)?.get(&query(path, &parameters))?;
     show(args.remote.output, &reply, words)?;
@@ -57,7 +63,7 @@ fn totals(reply: &Value, one: &str, all: &str) -> String {
     let table = rows(&heads, &[1, 2, 3, 4], &listed.into(), "There were no decisions.", |row| {
         heads.map(|head| cell(&row[head])).to_vec()
     });
-    format!("{head}\n\n{table}{}", unlisted_gates(reply))
+    format!("{head}\n\n{table}{}{}", unlisted_gates(reply), callers_below(reply))
 }
 
 /// The undeclared gates that checks named, which are often misspelt.
@@ -68,6 +74,22 @@ fn unlisted_gates(reply: &Value) -> String {
         true => String::new(),
         false => format!("\n\nGates that the catalog does not declare: {}", names.join(", ")),
     }
+}
+
+/// The table of callers below the totals, if there are any.
+fn callers_below(reply: &Value) -> String {
+    match reply["callers"].as_array().is_some_and(|callers| !callers.is_empty()) {
+        true => format!("\n\nsince the server started\n\n{}", callers(&reply["callers"])),
+        false => String::new(),
+    }
+}
+
+/// Which program uses which gate.
+fn callers(listed: &Value) -> String {
+    let heads = ["caller", "gate", "namespace", "checks", "denied"];
+    rows(&heads, &[3, 4], listed, "No program has sent its name.", |row| {
+        heads.map(|head| cell(&row[head])).to_vec()
+    })
 }
 
 fn top_blocked(reply: &Value) -> String {

@@ -22,17 +22,29 @@ const KEY: &str = " -H 'Authorization: Bearer KEY'";
 /// Added with TLS: the certificate is for a host name, and the banner shows the address.
 const SKIP_VERIFICATION: &str = " -k";
 
+/// Where a server listens.
+pub struct Addresses {
+    /// The URL of the HTTP API.
+    pub url: String,
+    /// The URL of the reverse proxy, if there is one.
+    pub proxy: Option<String>,
+}
+
 /// The banner for a server with this catalog.
 pub fn greeting(
     catalog: &Catalog,
     name: &str,
     state: &str,
-    url: &str,
+    addresses: &Addresses,
     needs_key: bool,
     is_demo: bool,
 ) -> String {
     // Writing to a string cannot fail, so results of `writeln!` are ignored.
+    let url = &addresses.url;
     let mut text = format!("Catraca {} listens on {url}\n", env!("CARGO_PKG_VERSION"));
+    if let Some(proxy) = &addresses.proxy {
+        let _ = writeln!(text, "It proxies the requests of {proxy} to the upstreams of routes");
+    }
     let _ = writeln!(text, "\nIt serves {name}, revision {}:", catalog.revision);
     let policies =
         catalog.policies.iter().map(|policy| (policy.name.to_string(), describe(policy)));
@@ -106,7 +118,7 @@ fn calls_to_denial(policy: &Policy) -> Option<i64> {
 }
 
 fn describe(policy: &Policy) -> String {
-    let limit = policy.base.as_ref().map(|terms| terms.limit.describe());
+    let limit = policy.base.as_ref().map(|terms| terms.describe_limit());
     let limit = limit.unwrap_or_else(|| "by tier".to_owned());
     let block = policy.base.as_ref().and_then(|terms| terms.block);
     let block = block.map(|block| format!(", block {}", describe_block(block))).unwrap_or_default();

@@ -1,21 +1,30 @@
-//! Checks of `Host` and `Origin`, so that no web page of another site can call this server from a
-//! browser on the same machine.
+//! Checks of `Host`, `Origin` and `Sec-Fetch-Site`, so that no web page of another site can call
+//! this server from a browser on the same machine.
 //!
 //! A page under a DNS name that was rebound to this machine sends that name as `Host`; any other
-//! page of another site sends its own `Origin`. Loopback addresses are parsed, not compared as
-//! text: `127.example.com` is not one. The table in `roles` defines which endpoints are checked.
+//! page of another site sends its own `Origin`, except in requests of images, links and frames: of
+//! these, `Sec-Fetch-Site` says that another site caused them. Loopback addresses are parsed, not
+//! compared as text: `127.example.com` is not one. The table of endpoints says which are checked.
 
 use std::net::IpAddr;
 
 use hyper::http::uri::Authority;
-use hyper::http::{HeaderMap, HeaderName, StatusCode, header};
+use hyper::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 
 use crate::http::bodies::problem::Problem;
 
-/// Refuses a `Host` that is not this server's, and an `Origin` other than that host.
-pub fn check(headers: &HeaderMap, hosts: &[String]) -> Result<(), Problem> {
+/// The header in which a browser says which site caused a request.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Refuses a `Host` that is not this server's, and an `Origin` other than that host. A target in
+/// absolute form (`GET http://host/path`) must name the server as well.
+pub fn check(target: &Uri, headers: &HeaderMap, hosts: &[String]) -> Result<(), Problem> {
     let host = single(headers, &header::HOST).and_then(authority);
     let host = host.filter(|host| is_own_host(host.host(), hosts)).ok_or_else(wrong_host)?;
+    if let Some(named) = target.authority() {
+        let named = authority(named.as_str()).filter(|named| is_own_host(named.host(), hosts));
+        named.ok_or_else(wrong_host)?;
+    }
     if !headers.contains_key(header::ORIGIN) {
         return Ok(());
     }
@@ -24,6 +33,19 @@ pub fn check(headers: &HeaderMap, hosts: &[String]) -> Result<(), Problem> {
         // A `Host` without a port has the default port of the page's scheme.
         && origin.port == host.port_u16().unwrap_or(origin.default_port);
     if same { Ok(()) } else { Err(wrong_origin()) }
+}
+
+/// Refuses a request that a page of another origin caused. A request without the header is not a
+/// browser's, or goes to a name without TLS that is no loopback address.
+pub fn check_fetch_site(headers: &HeaderMap) -> Result<(), Problem> {
+    // `none` is a request of the user, such as an address that was typed.
+    let own = |site: &str| matches!(site, "same-origin" | "none");
+    if !headers.contains_key(FETCH_SITE) || single(headers, &FETCH_SITE).is_some_and(own) {
+        return Ok(());
+    }
+    let detail = "`Sec-Fetch-Site` says that a page of another site caused this request; call from \
+                  a page of this server, or from a program";
+    Err(Problem::new(StatusCode::FORBIDDEN, "origin-not-allowed", detail))
 }
 
 /// The origin of a web page.
@@ -89,7 +111,40 @@ mod tests {
         for (name, value) in lines {
             headers.append(HeaderName::from_static(name), value.parse().unwrap());
         }
-        check(&headers, &["Turnstile.Example".to_owned()]).err().map_or("ok", |found| found.code)
+        check_at("/v1/check", &headers)
+    }
+
+    fn check_at(target: &str, headers: &HeaderMap) -> &'static str {
+        let hosts = ["Turnstile.Example".to_owned()];
+        let checked = check(&target.parse().unwrap(), headers, &hosts);
+        checked.err().map_or("ok", |found| found.code)
+    }
+
+    /// Regression: the target in absolute form was ignored, although HTTP says that it counts.
+    #[test]
+    fn a_target_in_absolute_form_names_this_server() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, "localhost:7878".parse().unwrap());
+        assert_eq!(check_at("http://localhost:7878/v1/check", &headers), "ok");
+        assert_eq!(check_at("http://turnstile.example/v1/check", &headers), "ok");
+        for target in ["http://example.com/v1/check", "http://localhost@example.com/v1/check"] {
+            assert_eq!(check_at(target, &headers), "host-not-allowed", "{target}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_another_site_caused_is_refused() {
+        let check = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(FETCH_SITE, line.parse().unwrap());
+            }
+            check_fetch_site(&headers).is_ok()
+        };
+        assert!(check(&[]) && check(&["same-origin"]) && check(&["none"]));
+        for lines in [&["cross-site"][..], &["same-site"], &["", ""], &["none", "none"], &["x"]] {
+            assert!(!check(lines), "{lines:?}");
+        }
     }
 
     #[test]

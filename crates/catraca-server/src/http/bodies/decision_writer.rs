@@ -48,6 +48,9 @@ fn write_row(row: &DecisionRow, json: &mut DecisionWriter<'_>) {
     json.raw(if row.allowed { ",\"allowed\":true" } else { ",\"allowed\":false" });
     json.word(",\"reason\":", row.reason.as_str());
     json.number(",\"limit\":", row.limit);
+    if row.window.is_some() {
+        json.millis(",\"window_ms\":", row.window);
+    }
     json.number(",\"remaining\":", row.remaining);
     if row.balance.is_some() {
         json.number(",\"balance\":", row.balance);

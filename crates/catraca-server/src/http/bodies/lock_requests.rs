@@ -6,8 +6,9 @@ use catraca::Span;
 use catraca::Time;
 use catraca::core::lock::LeaseKey;
 use catraca::core::lock::VersionPolicy;
-use catraca::core::lock::requests::{Acquire, Hold, LeaseRequest, TimeRange, VERSION_MAX};
-use catraca::core::lock::terms::{DEFAULT_KIND, LockTerms, SLOT_KIND};
+use catraca::core::lock::requests::{Acquire, Hold, TimeRange, VERSION_MAX};
+use catraca::core::lock::terms::LockTerms;
+use catraca::locks::{LeaseOptions, LockRequest, SlotRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -204,64 +205,69 @@ fn into_boxed(text: Option<String>) -> Option<Box<str>> {
 }
 
 impl AcquireLock {
-    /// The operation, with defaults and limits of its kind.
+    /// The operation, with defaults and limits of its kind. The handler sets its key, which
+    /// depends on the namespace.
     pub fn into_operation(
         self,
         terms: &LockTerms,
         tenant: Option<String>,
     ) -> Result<Acquire, Problem> {
-        let kind: Box<str> = self.kind.unwrap_or_else(|| DEFAULT_KIND.to_owned()).into();
-        let policy = match self.version_policy {
-            Some(VersionPolicyBody::Opaque) => VersionPolicy::Opaque,
-            Some(VersionPolicyBody::Monotonic) => VersionPolicy::Monotonic,
-            None => terms.kind(&kind).version_policy,
+        let request = LockRequest {
+            keys: one_or_several("key", "keys", self.key, self.keys)?,
+            version_policy: self.version_policy.map(VersionPolicy::from),
+            wait_ms: self.wait_ms,
+            lease: LeaseOptions {
+                tenant: into_boxed(tenant),
+                kind: into_boxed(self.kind),
+                ttl_ms: self.ttl_ms,
+                max_hold_ms: self.max_hold_ms,
+                request_id: into_boxed(self.request_id),
+                version: self.version,
+                owner_label: into_boxed(self.owner_label),
+                meta: into_boxed(self.meta),
+            },
         };
-        let lease = LeaseRequest {
-            // The handler sets the key, which depends on the namespace.
-            key: LeaseKey::from_bytes([0; 16]),
-            request: into_boxed(self.request_id),
-            ttl: terms.ttl(&kind, self.ttl_ms)?,
-            hold_max: terms.hold(&kind, self.max_hold_ms)?,
-            version: self.version,
-            label: into_boxed(self.owner_label),
-            meta: into_boxed(self.meta),
-            grace: terms.grace(&kind),
-            durability: terms.durability,
-        };
-        let keys = one_or_several("key", "keys", self.key, self.keys)?;
-        Ok(Acquire { tenant: into_boxed(tenant), kind, keys, lease, policy }.validate()?)
+        Ok(request.into_operation(terms, LeaseKey::from_bytes([0; 16]))?)
     }
 }
 
 impl HoldSlot {
-    /// The operation, with defaults and limits of its kind.
+    /// The operation, with defaults and limits of its kind. The handler sets its key, which
+    /// depends on the namespace.
     pub fn into_operation(
         self,
         terms: &LockTerms,
         tenant: Option<String>,
     ) -> Result<Hold, Problem> {
-        let kind: Box<str> = self.kind.unwrap_or_else(|| SLOT_KIND.to_owned()).into();
-        let lease = LeaseRequest {
-            // The handler sets the key, which depends on the namespace.
-            key: LeaseKey::from_bytes([0; 16]),
-            request: into_boxed(self.request_id),
-            ttl: terms.ttl(&kind, self.ttl_ms)?,
-            hold_max: terms.hold(&kind, self.max_hold_ms)?,
-            version: self.version,
-            label: into_boxed(self.owner_label),
-            meta: into_boxed(self.meta),
-            grace: terms.grace(&kind),
-            durability: terms.durability,
+        let request = SlotRequest {
+            calendars: one_or_several("calendar", "calendars", self.calendar, self.calendars)?,
+            range: TimeRange {
+                start: self.start.time("start")?,
+                end: self.end.time("end")?,
+                before: buffer("buffer_before_ms", self.buffer_before_ms)?,
+                after: buffer("buffer_after_ms", self.buffer_after_ms)?,
+            },
+            lease: LeaseOptions {
+                tenant: into_boxed(tenant),
+                kind: into_boxed(self.kind),
+                ttl_ms: self.ttl_ms,
+                max_hold_ms: self.max_hold_ms,
+                request_id: into_boxed(self.request_id),
+                version: self.version,
+                owner_label: into_boxed(self.owner_label),
+                meta: into_boxed(self.meta),
+            },
         };
-        let range = TimeRange {
-            start: self.start.time("start")?,
-            end: self.end.time("end")?,
-            before: buffer("buffer_before_ms", self.buffer_before_ms)?,
-            after: buffer("buffer_after_ms", self.buffer_after_ms)?,
-        };
-        let calendars = one_or_several("calendar", "calendars", self.calendar, self.calendars)?;
-        let hold = Hold { tenant: into_boxed(tenant), kind, calendars, range, lease };
-        Ok(hold.validate(terms.slot_max)?)
+        Ok(request.into_operation(terms, LeaseKey::from_bytes([0; 16]))?)
+    }
+}
+
+impl From<VersionPolicyBody> for VersionPolicy {
+    fn from(body: VersionPolicyBody) -> Self {
+        match body {
+            VersionPolicyBody::Opaque => Self::Opaque,
+            VersionPolicyBody::Monotonic => Self::Monotonic,
+        }
     }
 }
 

@@ -170,6 +170,9 @@ impl From<&ListTarget> for ListTargetBody {
 /// An entry of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ListEntry {
+    /// The only namespace in which it applies; null if it applies in all.
+    #[schemars(example = &"shop")]
+    namespace: Option<String>,
     #[serde(flatten)]
     target: ListTargetBody,
     #[schemars(example = 3)]
@@ -186,6 +189,7 @@ pub struct ListEntry {
 impl From<&ListRow> for ListEntry {
     fn from(row: &ListRow) -> Self {
         Self {
+            namespace: row.namespace.clone(),
             target: ListTargetBody::from(&row.what),
             id: row.id,
             at: row.at.to_rfc3339(),

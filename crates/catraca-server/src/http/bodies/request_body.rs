@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame};
-use hyper::http::{HeaderMap, StatusCode, header};
+use hyper::http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use crate::http::bodies::problem::Problem;
 use crate::listener::Connection;
@@ -105,7 +105,7 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     let frame = poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
-        Poll::Pending if connection.has_body_expired() => Poll::Ready(Err(too_slow(connection))),
+        Poll::Pending if connection.has_expired() => Poll::Ready(Err(too_slow(connection))),
         Poll::Pending => Poll::Pending,
         Poll::Ready(frame) => Poll::Ready(Ok(frame)),
     });
@@ -118,17 +118,22 @@ where
 fn require_plain_json(headers: &HeaderMap) -> Result<(), Problem> {
     let unsupported =
         |code, detail| Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, detail));
-    let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    let mut content_types = headers.get_all(header::CONTENT_TYPE).iter();
+    let content_type = content_types.next().map_or(&b""[..], |value| value.as_bytes());
+    if content_types.next().is_some() {
+        let detail = "`Content-Type` is sent more than once; send it once";
+        return Err(Problem::bad("repeated-header", detail));
+    }
     if !is_json(content_type) {
         let detail = "send the body as JSON, with `Content-Type: application/json`";
         return unsupported("not-json", detail);
     }
-    match headers.get(header::CONTENT_ENCODING) {
-        Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => {
-            unsupported("encoded-body", "send the body uncompressed, without a Content-Encoding")
-        }
-        _ => Ok(()),
+    let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
+        let detail = "send the body uncompressed, without a Content-Encoding";
+        return unsupported("encoded-body", detail);
     }
+    Ok(())
 }
 
 fn is_json(content_type: &[u8]) -> bool {

@@ -2,14 +2,15 @@
 //! sees these types.
 
 mod object;
-mod outcome_body;
+mod outcome_body_text;
+mod outcome_headers;
 mod subject;
-mod unique_keys;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use catraca::Outcome;
+use catraca::core::outcome::OutcomeBody;
 use catraca::core::request::{COST_MAX, NAME_BYTES_MAX, STATUSES};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,8 +18,6 @@ use serde::de::Deserializer;
 use serde_json::value::RawValue;
 
 use crate::http::bodies::problem::Problem;
-
-use outcome_body::OutcomeBody;
 
 pub use object::JsonObject;
 pub use subject::{OwnedSubject, WireSubject};
@@ -88,7 +87,7 @@ pub struct WireOutcome<'a> {
     #[schemars(with = "Option<String>")]
     pub body_text: Option<&'a RawValue>,
     /// The headers of the response, if a ban rule reads them.
-    #[serde(default, deserialize_with = "unique_keys::headers")]
+    #[serde(default, deserialize_with = "outcome_headers::read")]
     pub headers: BTreeMap<String, String>,
     /// The amount, for policies whose cost is `reported`.
     #[schemars(range(min = 0, max = COST_MAX))]
@@ -135,21 +134,20 @@ impl WireOutcome<'_> {
     pub fn read(self, body_bytes_max: usize) -> Result<Outcome, Problem> {
         let body = match (self.body.map(RawValue::get), self.body_text.map(RawValue::get)) {
             (None, None) => OutcomeBody::default(),
-            (Some(json), None) => OutcomeBody::from_json(json, body_bytes_max),
-            (None, Some(raw)) => OutcomeBody::from_raw_text(raw, body_bytes_max)?,
+            (Some(json), None) => OutcomeBody::from_json(json.as_bytes(), body_bytes_max),
+            (None, Some(raw)) => outcome_body_text::read(raw, body_bytes_max)?,
             (Some(_), Some(_)) => {
                 let detail = "`outcome` has both `body` and `body_text`; send one of them";
                 return Err(Problem::bad("bad-settle", detail));
             }
         };
-        Ok(Outcome {
+        let outcome = Outcome {
             status: self.status,
-            body: body.value,
-            body_size: body.size,
-            body_invalid: body.is_invalid,
             headers: self.headers.into_iter().collect(),
             cost: self.cost,
-        })
+            ..Outcome::default()
+        };
+        Ok(outcome.with_body(body))
     }
 }
 

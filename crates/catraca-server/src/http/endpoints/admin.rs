@@ -20,7 +20,8 @@ pub mod whoami;
 use std::str::FromStr;
 
 use catraca::Time;
-use catraca::app::TEXT_MAX;
+use catraca::app::{TEXT_MAX, check_page_size};
+use catraca::records::PAGE_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,18 @@ impl ApiRequest {
 fn parse_number<T: FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
     let invalid = || Problem::bad("bad-query", format!("`{name}` must be a whole number"));
     text.map(|text| text.parse().map_err(|_| invalid())).transpose()
+}
+
+/// The number of rows that a query asks for.
+pub fn parse_limit(text: Option<&str>, default: u32) -> Result<u32, Problem> {
+    let limit = match text {
+        None => default,
+        Some(text) => text.parse().map_err(|_| {
+            let detail = format!("`limit` must be a whole number from 1 to {PAGE_MAX}");
+            Problem::bad("bad-query", detail)
+        })?,
+    };
+    Ok(check_page_size(limit)?)
 }
 
 /// Parses an RFC 3339 instant of the query or of a body.

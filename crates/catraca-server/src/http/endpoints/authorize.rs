@@ -10,29 +10,27 @@ mod values;
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
-use catraca::core::catalog::{AttributeSource, Catalog, Route};
-use catraca::core::route::{
-    AmbiguousPath, CanonicalPath, RouteRequest, UNROUTED, attribute_value, decode,
-};
-use catraca::{Check, CheckMode, Decision, Error, Reason, Refusal};
-use hyper::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use catraca::core::catalog::{Catalog, Route};
+use catraca::core::route::{AmbiguousPath, CanonicalPath, RouteRequest, UNROUTED, decode};
+use catraca::http_request::{RequestParts, RouteValues};
+use catraca::{Check, CheckMode, Decision, Error, Refusal};
+use hyper::http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::context::ServerContext;
-use crate::http::bodies::problem::{HttpResponse, Problem, bad_path, full_body, typed_response};
-use crate::http::bodies::{denial, ratelimit_headers};
+use crate::http::bodies::denial;
+use crate::http::bodies::problem::{HttpResponse, Problem, bad_path};
 use crate::http::endpoint::ApiResult;
 use crate::http::request::ApiRequest;
 use described_request::{CallPath, DescribedRequest};
-use values::{header_once, query_once};
+use values::unreadable_request;
 
 /// The header that carries the ticket to the upstream, which settles with it.
 const TICKET: HeaderName = HeaderName::from_static("catraca-ticket");
 
-/// The gate of a call, and the attributes that a route read from the client's request.
+/// The gate of a call, and what a route read from the client's request.
 struct GateSelection {
     gate: String,
-    attributes: Vec<(String, String)>,
+    values: RouteValues,
     /// The client's request, if no route matches it.
     unrouted: Option<String>,
 }
@@ -47,12 +45,14 @@ async fn decide(request: &ApiRequest) -> Result<Decision, Problem> {
     let address = request.client().address.to_string();
     let catalog = request.app().catalog();
     let selection = select_gate(request, &catalog)?;
-    let attributes = selection.attributes.iter().map(|(name, value)| (&**name, &**value));
+    let attributes = selection.values.attributes.iter().map(|(name, value)| (&**name, &**value));
     // A route cannot replace the client's address.
     let attributes = attributes.filter(|(name, _)| *name != "ip");
     let subject = attributes.chain([("ip", address.as_str())]).collect();
     let subject = request.caller.with_fixed_attributes(subject)?;
-    let check = Check::new(&selection.gate, subject).namespace(request.namespace());
+    let mut check = Check::new(&selection.gate, subject).namespace(request.namespace());
+    check.cost = selection.values.cost;
+    check.reference = selection.values.reference.as_deref();
     match request.context().decide(&check, CheckMode::Check).await {
         Err(Error::Refused(Refusal::UnknownGate(_))) if selection.unrouted.is_some() => {
             Err(unknown_route(selection.unrouted))
@@ -75,63 +75,58 @@ fn select_gate(request: &ApiRequest, catalog: &Catalog) -> Result<GateSelection,
     let gate = CallPath::split(head.uri.path()).and_then(|path| path.gate);
     match (gate, described) {
         (Some(gate), described) => {
-            select_named_gate(&decode_gate(gate)?, described, &head.headers, catalog)
+            select_named_gate(request, &decode_gate(gate)?, described, catalog)
         }
-        (None, Some(described)) => select_by_route(&described, &head.headers, catalog),
+        (None, Some(described)) => select_by_route(request, &described, catalog),
         (None, None) => Err(no_gate()),
     }
 }
 
-/// For a call that names its gate: only attributes come from the client's request.
+/// For a call that names its gate: only the values of the check come from the client's request.
 fn select_named_gate(
+    call: &ApiRequest,
     gate: &str,
     described: Option<DescribedRequest>,
-    headers: &HeaderMap,
     catalog: &Catalog,
 ) -> Result<GateSelection, Problem> {
     let mut selection =
-        GateSelection { gate: gate.to_owned(), attributes: Vec::new(), unrouted: None };
+        GateSelection { gate: gate.to_owned(), values: RouteValues::default(), unrouted: None };
     let Some(described) = described else { return Ok(selection) };
     let request = RouteRequest { method: &described.method, target: &described.target };
     if let Some((route, path)) = catalog.route_of_gate(gate, &request).map_err(ambiguous_path)? {
-        selection.attributes = attributes(route, &path, request.target, headers)?;
+        selection.values = read_values(call, &request, route, &path)?;
     }
     Ok(selection)
 }
 
 /// For a call that names no gate: the first `[[route]]` that matches the client's request does.
 fn select_by_route(
+    call: &ApiRequest,
     described: &DescribedRequest,
-    headers: &HeaderMap,
     catalog: &Catalog,
 ) -> Result<GateSelection, Problem> {
     let request = RouteRequest { method: &described.method, target: &described.target };
     let Some((route, path)) = catalog.route(&request).map_err(ambiguous_path)? else {
         let unrouted = Some(format!("{} {}", request.method, request.target.escape_debug()));
-        return Ok(GateSelection { gate: UNROUTED.to_owned(), attributes: Vec::new(), unrouted });
+        let values = RouteValues::default();
+        return Ok(GateSelection { gate: UNROUTED.to_owned(), values, unrouted });
     };
-    let attributes = attributes(route, &path, request.target, headers)?;
-    Ok(GateSelection { gate: route.gate.to_string(), attributes, unrouted: None })
+    let values = read_values(call, &request, route, &path)?;
+    let gate = values.gate(catalog, route)?.to_string();
+    Ok(GateSelection { gate, values, unrouted: None })
 }
 
-/// The attributes that a route reads from a request.
-fn attributes(
+/// What a route reads from the client's request. A proxy passes the headers of the client on.
+fn read_values(
+    call: &ApiRequest,
+    request: &RouteRequest<'_>,
     route: &Route,
     path: &CanonicalPath,
-    target: &str,
-    headers: &HeaderMap,
-) -> Result<Vec<(String, String)>, Problem> {
-    let query = target.split_once('?').map(|(_, query)| query);
-    let mut attributes = Vec::new();
-    for (name, from) in &route.set {
-        let value = match from {
-            AttributeSource::Header(wanted) => header_once(headers, wanted)?,
-            AttributeSource::Query(wanted) => query_once(query, wanted)?,
-            other => attribute_value(other, path, |_| None, |_| None),
-        };
-        attributes.extend(value.map(|value| (name.to_string(), value)));
-    }
-    Ok(attributes)
+) -> Result<RouteValues, Problem> {
+    let headers = &call.head.headers;
+    let claims = call.context().reloadable.load().claims_for(route, headers)?;
+    let parts = RequestParts::new(request.target, headers).with_claims(claims.as_ref());
+    parts.read(route, path).map_err(unreadable_request)
 }
 
 fn decode_gate(gate: &str) -> Result<String, Problem> {
@@ -162,32 +157,11 @@ fn no_gate() -> Problem {
 }
 
 fn render(context: &ServerContext, decision: &Decision) -> HttpResponse {
-    let status = status(decision);
-    let settings = &context.reloadable.load().process.server;
-    let denial = || denial::body(settings.denial, decision, status);
-    let mut response = match (!decision.allowed).then(denial).flatten() {
-        Some((media_type, body)) => typed_response(media_type, body),
-        None => Response::new(full_body(Bytes::new())),
-    };
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    ratelimit_headers::write(decision, settings.x_ratelimit, headers);
+    let config = context.reloadable.load();
+    let mut response = denial::decision_response(&config.process.server, decision);
     let ticket = decision.ticket.as_deref().map(HeaderValue::from_str);
     if let Some(Ok(ticket)) = ticket {
-        headers.insert(TICKET, ticket);
+        response.headers_mut().insert(TICKET, ticket);
     }
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
-}
-
-fn status(decision: &Decision) -> StatusCode {
-    let ban_status = decision.status.and_then(|status| StatusCode::from_u16(status).ok());
-    match decision.reason {
-        // Envoy's ext_authz lets a request pass on 200 alone.
-        _ if decision.allowed => StatusCode::OK,
-        Reason::Blocklisted => StatusCode::FORBIDDEN,
-        Reason::Missing => StatusCode::BAD_REQUEST,
-        Reason::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        _ => ban_status.unwrap_or(StatusCode::TOO_MANY_REQUESTS),
-    }
 }

@@ -4,6 +4,7 @@
 
 use catraca::json::DecisionBody;
 use catraca::{Check, CheckMode, Decision};
+use hyper::http::{HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,6 +14,9 @@ use crate::http::bodies::problem::{Problem, ProblemBody, json_response, respond_
 use crate::http::bodies::wire::{WireCheck, is_list, read, read_list};
 use crate::http::endpoint::ApiResult;
 use crate::http::request::ApiRequest;
+
+/// The header in which a program states its name and version.
+const CALLER: HeaderName = HeaderName::from_static("catraca-caller");
 
 /// `POST /v1/check`.
 pub async fn check(request: &ApiRequest) -> ApiResult {
@@ -39,6 +43,10 @@ pub async fn check_batch(request: &ApiRequest) -> ApiResult {
         Err(problem) => Some(Err(problem)),
     });
     let results: Vec<Result<Decision, Problem>> = results.collect();
+    for (body, decision) in bodies.iter().zip(&results) {
+        let decision = decision.as_ref().ok();
+        decision.into_iter().for_each(|decision| count_caller(request, &body.gate, decision));
+    }
     let denied = results.iter().flatten().filter(|decision| !decision.allowed).count();
     request.span.set_list_decisions(results.len(), denied);
     let answers: Vec<DecisionOrProblem<'_>> = results.iter().map(DecisionOrProblem::from).collect();
@@ -84,9 +92,19 @@ async fn decide(request: &ApiRequest, mode: CheckMode) -> ApiResult {
     check.namespace = namespace.as_deref().unwrap_or(check.namespace);
     let decision = request.context().decide(&check, mode).await?;
     request.span.set_decision(&body.gate, &decision);
+    if mode == CheckMode::Check {
+        count_caller(request, &body.gate, &decision);
+    }
     let mut out = Vec::with_capacity(decision_writer::TYPICAL_BYTES);
     decision_writer::write(&decision, &mut out);
     Ok(json_response(out))
+}
+
+/// Counts the check under the name that the program sends. Authorize calls are not counted: their
+/// headers may be those of a proxy's client.
+fn count_caller(request: &ApiRequest, gate: &str, decision: &Decision) {
+    let header = request.headers().get(CALLER).map(HeaderValue::as_bytes);
+    request.context().callers.count(request.namespace(), header, gate, decision.allowed);
 }
 
 /// The namespace of an operator's peek. A service peeks in its own, as it checks.

@@ -2,7 +2,7 @@
 //! XML.
 
 use catraca::json::{AsJson, BucketStateBody};
-use catraca::{App, Credit, Subject};
+use catraca::{Credit, Subject};
 use data_encoding::HEXLOWER;
 use hyper::http::{HeaderValue, header};
 use schemars::JsonSchema;
@@ -41,7 +41,7 @@ pub async fn buckets(request: &ApiRequest) -> ApiResult {
     let subject = request.caller.with_fixed_attributes(wire.subject.subject())?;
     let states = request.app().buckets(request.namespace(), &subject).await?;
     if wants_xml(request.headers()) {
-        return xml_response(request.app(), &subject, |header| dict_xml::states(header, &states));
+        return xml_response(request, &subject, |header| dict_xml::states(header, &states));
     }
     let buckets = states.iter().map(BucketStateBody::from).collect();
     let body = BucketStates { buckets };
@@ -55,7 +55,7 @@ pub async fn bucket(request: &ApiRequest) -> ApiResult {
     let state =
         request.app().bucket_state(request.namespace(), request.path_param(0), &subject).await?;
     if wants_xml(request.headers()) {
-        return xml_response(request.app(), &subject, |header| dict_xml::state(header, &state));
+        return xml_response(request, &subject, |header| dict_xml::state(header, &state));
     }
     respond_json(&AsJson(&state)).map(with_vary)
 }
@@ -68,15 +68,15 @@ pub struct BucketStates<'a> {
 
 /// A bucket state as DICT XML, with a random correlation id.
 fn xml_response(
-    app: &App,
+    request: &ApiRequest,
     subject: &Subject<'_>,
     write: impl FnOnce(&dict_xml::DictHeader<'_>) -> Vec<u8>,
 ) -> Result<HttpResponse, Problem> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| Problem::internal(&error))?;
-    let category = category(app, subject)?;
+    let category = category(request, subject)?;
     let header = dict_xml::DictHeader {
-        at: app.now(),
+        at: request.app().now(),
         correlation: &HEXLOWER.encode(&random),
         category: category.as_deref(),
     };
@@ -84,10 +84,12 @@ fn xml_response(
 }
 
 /// The category of the subject's participant, if it has both.
-fn category(app: &App, subject: &Subject<'_>) -> Result<Option<String>, Problem> {
+fn category(request: &ApiRequest, subject: &Subject<'_>) -> Result<Option<String>, Problem> {
     let participant = subject.pairs().iter().find(|(name, _)| *name == PARTICIPANT);
     let Some((_, participant)) = participant else { return Ok(None) };
-    Ok(app.facts_about(PARTICIPANT, participant)?.remove(CATEGORY))
+    let namespace = request.namespace();
+    let mut facts = request.app().facts_in_namespace(namespace, PARTICIPANT, participant)?;
+    Ok(facts.remove(CATEGORY))
 }
 
 /// Adds `Vary`: the response depends on `Accept`.

@@ -2,7 +2,8 @@
 //!
 //! A listener that falls behind receives the number of events that it missed, and its stream
 //! ends. One that does not read at all runs into the timeout of any response. A stream ends when
-//! the server stops, so that it never delays the stop.
+//! the client disconnects, which frees its slot, and when the server stops, so that it never delays
+//! the stop.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use hyper::body::Frame;
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Interval;
 
 use crate::feed::{FeedEvent, LISTENERS_MAX};
 use crate::http::bodies::problem::Problem;
@@ -25,6 +27,8 @@ use crate::listener::{Connection, Phase};
 /// The longest time without a byte: then a comment is sent, which keeps the connection from
 /// looking idle and reveals a client that is gone.
 const HEARTBEAT_MAX: Duration = Duration::from_secs(15);
+/// How often the connection of a listener is probed.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// `GET /v1/events`.
 pub async fn events(request: &ApiRequest) -> ApiResult {
@@ -35,11 +39,13 @@ pub async fn events(request: &ApiRequest) -> ApiResult {
     })?;
     let connection = Arc::clone(request.connection());
     connection.begin_stream();
+    connection.watch_peer(true);
     // Well below the idle timeout, so that a healthy stream never reaches it.
     let heartbeat = (connection.timeouts().idle / 3).min(HEARTBEAT_MAX);
     let first = Bytes::from_static(b": listening\n\n");
     let next = Box::pin(next_frame(receiver, heartbeat));
-    let stream = EventStream { connection, first: Some(first), next, heartbeat };
+    let probes = tokio::time::interval(PROBE_INTERVAL);
+    let stream = EventStream { connection, first: Some(first), next, heartbeat, probes };
     let mut response = Response::new(Either::Right(stream.boxed_unsync()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -59,6 +65,7 @@ struct EventStream {
     first: Option<Bytes>,
     next: Pin<Box<dyn Future<Output = NextFrame> + Send>>,
     heartbeat: Duration,
+    probes: Interval,
 }
 
 impl hyper::body::Body for EventStream {
@@ -69,7 +76,11 @@ impl hyper::body::Body for EventStream {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.connection.is_stopping() {
+        // hyper flushes after every poll, and then `TrackedStream` looks at the socket. The timer
+        // causes a poll soon after a disconnect; it is polled until it is pending, so that it wakes
+        // this task again.
+        while self.probes.poll_tick(cx).is_ready() {}
+        if self.connection.is_stopping() || self.connection.has_peer_closed() {
             return Poll::Ready(None);
         }
         let bytes = match self.first.take() {

@@ -4,7 +4,8 @@
 //! its text.
 
 use catraca::memory::MemoryPool;
-use hyper::http::{HeaderMap, HeaderValue, StatusCode, header};
+use hyper::http::request::Parts;
+use hyper::http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -67,7 +68,7 @@ pub async fn ready(request: &ApiRequest) -> ApiResult {
         ready: !draining,
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
-        problems: problems(context, draining, request.headers()),
+        problems: problems(context, draining, &request.head),
     };
     let body = serde_json::to_value(&body).unwrap_or_default();
     let mut response = text("application/json", body.to_string());
@@ -84,8 +85,8 @@ pub async fn metrics(request: &ApiRequest) -> ApiResult {
 }
 
 /// All current problems. Details are shown only to callers with a key.
-fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec<ReadinessProblem> {
-    let may_see_details = may_see_details(&context.reloadable.load(), headers);
+fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<ReadinessProblem> {
+    let may_see_details = may_see_details(&context.reloadable.load(), head);
     let redact =
         |why| if may_see_details { why } else { "ask with a key, or read the log".to_owned() };
     let mut found = Vec::new();
@@ -103,13 +104,10 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
         let why = format!("these settings take effect after a restart: {}", waiting.join(", "));
         found.push(ReadinessProblem { what: "restart", place: None, why: redact(why) });
     }
-    let health = context.app.records().map(|records| records.health());
-    if let Some(down) = health.and_then(|health| health.down) {
-        found.push(ReadinessProblem {
-            what: "records",
-            place: None,
-            why: redact(down.to_string()),
-        });
+    let health = context.app.records().map(|records| records.health()).unwrap_or_default();
+    for why in health.down.into_iter().chain(health.file_fault) {
+        let why = redact(why.to_string());
+        found.push(ReadinessProblem { what: "records", place: None, why });
     }
     if let Some(why) = context.observer.wall_clock.problem() {
         found.push(ReadinessProblem { what: "clock", place: None, why });
@@ -145,11 +143,15 @@ fn problems(context: &ServerContext, draining: bool, headers: &HeaderMap) -> Vec
         );
         found.push(ReadinessProblem { what: "locks", place: None, why });
     }
-    let shared = context.app.shared_stats();
-    for why in shared.into_iter().flat_map(|stats| [stats.error, stats.config_warning]).flatten() {
+    for why in shared_store_errors(context) {
         found.push(ReadinessProblem { what: "store", place: None, why: redact(why) });
     }
     found
+}
+
+fn shared_store_errors(context: &ServerContext) -> impl Iterator<Item = String> {
+    let stats = context.app.shared_stats().into_iter();
+    stats.flat_map(|stats| [stats.error, stats.config_warning, stats.background_error]).flatten()
 }
 
 /// The consequence of a full memory pool, and the setting that enlarges it.

@@ -13,14 +13,13 @@ use serde_json::{Map, Value, json};
 
 use super::example;
 use crate::http::bodies::problem::ProblemBody;
-use crate::http::endpoint::{ANY_METHOD, Access, Endpoint, OperationTag, ROLES, RequestBody, Role};
+use crate::http::endpoint::{
+    ANY_METHOD, Access, Endpoint, LISTED_METHODS, OperationTag, ROLES, RequestBody, Role,
+};
 use crate::http::table::endpoints;
 
 /// Where schemas refer to one another.
 const DEFINITIONS: &str = "/components/schemas";
-
-/// Every method that OpenAPI knows, for endpoints that accept any.
-const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 
 /// The name and the description of every tag, in the order of the document.
 const TAGS: [(OperationTag, &str, &str); 8] = [
@@ -51,7 +50,10 @@ pub fn document() -> &'static Value {
 
 /// The methods of an endpoint, as the document lists them.
 fn methods(endpoint: &'static Endpoint) -> &'static [&'static str] {
-    if endpoint.method == ANY_METHOD { &METHODS } else { std::slice::from_ref(&endpoint.method) }
+    match endpoint.method {
+        ANY_METHOD => &LISTED_METHODS,
+        _ => std::slice::from_ref(&endpoint.method),
+    }
 }
 
 /// Request and response bodies have separate schema generators: a field with a default is optional

@@ -4,6 +4,7 @@ use super::{
     COUNTED_ERRORS, NAMESPACE, NAMESPACE_ERRORS, PATH_ERRORS, QUERY_ERRORS, SUBJECT_ERRORS,
 };
 use catraca::app::CHECKS_MAX;
+use catraca::http_response::ProblemDenial;
 use catraca::json::{BucketStateBody, CreditBody, DecisionBody, SettlementBody};
 
 use crate::http::bodies::denial;
@@ -31,18 +32,25 @@ const XML_STATES: ResponseSpec = ResponseSpec {
     headers: &[],
 };
 
+/// Errors of a token, if the route reads its claims.
+const JWT_ERRORS: &[&str] = &[
+    "jwt-algorithm",
+    "jwt-audience",
+    "jwt-expired",
+    "jwt-issuer",
+    "jwt-malformed",
+    "jwt-not-yet-valid",
+    "jwt-signature",
+    "jwt-unknown-key",
+];
+
 /// Errors of a check.
 const CHECK_ERRORS: &[&str] =
     &["unknown-gate", "bad-name", "bad-text", "bad-cost", "ticket-too-large"];
 
 /// A denial as problem+json, the default format.
 const fn problem_denial(status: &'static str, description: &'static str) -> ResponseSpec {
-    denial_in(
-        status,
-        description,
-        "application/problem+json",
-        schema_of::<denial::ProblemDenial<'static>>,
-    )
+    denial_in(status, description, "application/problem+json", schema_of::<ProblemDenial<'static>>)
 }
 
 /// A denial in another format, which `[server] denial` may choose.
@@ -306,7 +314,9 @@ const fn authorize_endpoint(
             COUNTED_ERRORS,
             PATH_ERRORS,
             &["no-gate", "ambiguous-request", "ambiguous-path", "unknown-route", "unknown-gate"],
-            &["bad-name", "ticket-too-large"],
+            &["bad-name", "bad-cost", "ticket-too-large", "unmapped-gate", "bad-request-value"],
+            &["request-body-unread"],
+            JWT_ERRORS,
         ],
     };
     Endpoint {

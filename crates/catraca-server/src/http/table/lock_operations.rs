@@ -1,5 +1,7 @@
 //! Endpoints of locks and slots.
 
+use catraca::json;
+
 use super::{AFTER, LIMIT, QUERY_ERRORS};
 use crate::http::bodies::{lock_requests, lock_responses};
 use crate::http::endpoint::{
@@ -27,7 +29,7 @@ const fn ok_lease(schema: SchemaFn) -> ResponseSpec {
 const CONFLICT: ResponseSpec = ResponseSpec {
     status: "409",
     description: "Another holder has it.",
-    body: Some(("application/json", schema_of::<lock_responses::LockConflict>)),
+    body: Some(("application/json", schema_of::<json::LockConflict>)),
     headers: &["X-Lock-*", "Retry-After"],
 };
 
@@ -56,7 +58,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         handler: |request| Box::pin(log_call(request, lease::acquire(request))),
         body: RequestBody::Required(schema_of::<lock_requests::AcquireLock>),
         docs: EndpointDocs {
-            responses: &[ok_lease(schema_of::<lock_responses::GrantedLease>), CONFLICT],
+            responses: &[ok_lease(schema_of::<json::GrantedLease>), CONFLICT],
             error_codes: &[
                 STORE_ERRORS,
                 INPUT_ERRORS,
@@ -79,7 +81,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         handler: |request| Box::pin(log_call(request, lease::renew(request))),
         body: RequestBody::Required(schema_of::<lock_requests::RenewLock>),
         docs: EndpointDocs {
-            responses: &[ok_lease(schema_of::<lock_responses::RenewedLease>)],
+            responses: &[ok_lease(schema_of::<json::RenewedLease>)],
             error_codes: &[STORE_ERRORS, INPUT_ERRORS, HOLDER_ERRORS, &["max-hold-reached"]],
             ..lock_docs(
                 "renew_lock",
@@ -96,7 +98,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         handler: |request| Box::pin(log_call(request, lease::release(request))),
         body: RequestBody::Required(schema_of::<lock_requests::EndLease>),
         docs: EndpointDocs {
-            responses: &[ok_json(schema_of::<lock_responses::EndedLease>)],
+            responses: &[ok_json(schema_of::<json::EndedLease>)],
             error_codes: &[STORE_ERRORS, INPUT_ERRORS],
             ..lock_docs(
                 "release_lock",
@@ -198,7 +200,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         handler: |request| Box::pin(log_call(request, slot::hold(request))),
         body: RequestBody::Required(schema_of::<lock_requests::HoldSlot>),
         docs: EndpointDocs {
-            responses: &[ok_lease(schema_of::<lock_responses::GrantedLease>), CONFLICT],
+            responses: &[ok_lease(schema_of::<json::GrantedLease>), CONFLICT],
             error_codes: &[STORE_ERRORS, INPUT_ERRORS, GRANT_ERRORS, &["bad-instant"]],
             ..lock_docs(
                 "hold_slot",
@@ -215,11 +217,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: RequestBody::Required(schema_of::<lock_requests::ConfirmSlot>),
         docs: EndpointDocs {
             responses: &[
-                ok_lease(schema_of::<lock_responses::ConfirmedSlot>),
+                ok_lease(schema_of::<json::ConfirmedSlot>),
                 ResponseSpec {
                     status: "410",
                     description: "The hold has ended.",
-                    body: Some(("application/json", schema_of::<lock_responses::EndedHold>)),
+                    body: Some(("application/json", schema_of::<json::EndedHold>)),
                     headers: &[],
                 },
             ],
@@ -242,7 +244,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         handler: |request| Box::pin(log_call(request, slot::cancel(request))),
         body: RequestBody::Required(schema_of::<lock_requests::EndLease>),
         docs: EndpointDocs {
-            responses: &[ok_json(schema_of::<lock_responses::EndedLease>)],
+            responses: &[ok_json(schema_of::<json::EndedLease>)],
             error_codes: &[STORE_ERRORS, INPUT_ERRORS, &["lock-write-failed"]],
             ..lock_docs("cancel_slot", "Cancel a slot, held or confirmed", "")
         },

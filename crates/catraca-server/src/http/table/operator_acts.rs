@@ -1,75 +1,14 @@
-//! Endpoints of operators that change something: modes, facts, blocks, lists, reload and reset.
+//! Endpoints of operators that change something: modes, blocks, reload and reset.
 
 use super::{
-    AFTER, COUNTED_ERRORS, LIMIT, NAMESPACE_ERRORS, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS,
-    SUBJECT_ERRORS, VALUE_ERRORS,
+    AFTER, COUNTED_ERRORS, DRY_RUN, LIMIT, NAMESPACE_ERRORS, ONLY_NAMESPACE, PATH_ERRORS,
+    QUERY_ERRORS, RECORDS_ERRORS, SUBJECT_ERRORS, TEXT_ERRORS, VALUE_ERRORS,
 };
 use crate::http::endpoint::{
-    Endpoint, EndpointDocs, OperationTag, ParameterType, QueryParameter, RequestBody, ResponseSpec,
-    Rights, Role, ok_json, one_or_many, schema_of,
+    Endpoint, EndpointDocs, OperationTag, ParameterType, QueryParameter, RequestBody, Rights, Role,
+    ok_json, schema_of,
 };
-use crate::http::endpoints::admin::{
-    AuditReason, blocks, facts, inspect, lists, policies, reload, reset,
-};
-
-const TEXT_ERRORS: &[&str] = &["text-too-long", "bad-text"];
-const ENTRY_ERRORS: &[&str] =
-    &["bad-entry", "bad-range", "bad-duration", "bad-instant", "list-too-long"];
-
-const DRY_RUN: QueryParameter = QueryParameter {
-    name: "dry_run",
-    description: "With `true` nothing is changed: the response shows the result or the errors.",
-    kind: ParameterType::OneOf(&["true", "false"]),
-};
-const PAGE_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::ListPage>)];
-const ADDED_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::AddedEntries>)];
-const REMOVED_RESPONSES: &[ResponseSpec] = &[ok_json(schema_of::<lists::RemovedEntry>)];
-
-/// Lists the entries of a list.
-const fn page_docs(name: &'static str, summary: &'static str) -> EndpointDocs {
-    EndpointDocs {
-        name,
-        tag: OperationTag::BlocksAndLists,
-        summary,
-        description: "Entries of the catalog are counted, not listed: only the catalog changes \
-                      them.",
-        query: &[AFTER, LIMIT],
-        responses: PAGE_RESPONSES,
-        error_codes: &[QUERY_ERRORS, RECORDS_ERRORS],
-    }
-}
-
-/// Adds entries to a list.
-const fn add_docs(name: &'static str, summary: &'static str) -> EndpointDocs {
-    EndpointDocs {
-        name,
-        tag: OperationTag::BlocksAndLists,
-        summary,
-        description: "All or none, and effective at once. An entry about the same range or value \
-                      is replaced. `errors` names every invalid entry of a list.",
-        query: &[DRY_RUN],
-        responses: ADDED_RESPONSES,
-        error_codes: &[QUERY_ERRORS, VALUE_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, ENTRY_ERRORS],
-    }
-}
-
-/// Removes an entry of a list.
-const fn remove_docs(name: &'static str, summary: &'static str) -> EndpointDocs {
-    EndpointDocs {
-        name,
-        tag: OperationTag::BlocksAndLists,
-        summary,
-        description: "",
-        query: &[],
-        responses: REMOVED_RESPONSES,
-        error_codes: &[
-            VALUE_ERRORS,
-            RECORDS_ERRORS,
-            TEXT_ERRORS,
-            &["bad-entry", "bad-range", "unknown-entry"],
-        ],
-    }
-}
+use crate::http::endpoints::admin::{AuditReason, blocks, inspect, policies, reload, reset};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -110,79 +49,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
             query: &[DRY_RUN],
             responses: &[ok_json(schema_of::<reload::ReloadBody>)],
             error_codes: &[QUERY_ERRORS, TEXT_ERRORS, &["no-catalog-file", "bad-catalog"]],
-        },
-    },
-    Endpoint {
-        method: "GET",
-        path: "/v1/facts",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(facts::list(request)),
-        body: RequestBody::Empty,
-        docs: EndpointDocs {
-            name: "stated_facts",
-            tag: OperationTag::Catalog,
-            summary: "List the facts that operators set",
-            description: "By attribute, value and name. A private value is shown as its \
-                          pseudonym. Facts of the catalog are not listed: only the catalog \
-                          changes them.",
-            query: &[AFTER, LIMIT],
-            responses: &[ok_json(schema_of::<facts::FactPage>)],
-            error_codes: &[QUERY_ERRORS, RECORDS_ERRORS],
-        },
-    },
-    Endpoint {
-        method: "GET",
-        path: "/v1/facts/{attribute}/{value}",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(facts::show(request)),
-        body: RequestBody::Empty,
-        docs: EndpointDocs {
-            name: "facts",
-            tag: OperationTag::Catalog,
-            summary: "Show the facts about a value",
-            description: "",
-            query: &[],
-            responses: &[ok_json(schema_of::<facts::ValueFacts>)],
-            error_codes: &[PATH_ERRORS, QUERY_ERRORS, VALUE_ERRORS, &["unknown-value"]],
-        },
-    },
-    Endpoint {
-        method: "PUT",
-        path: "/v1/facts/{attribute}/{value}",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(facts::set(request)),
-        body: RequestBody::Required(schema_of::<facts::NewFacts>),
-        docs: EndpointDocs {
-            name: "state_facts",
-            tag: OperationTag::Catalog,
-            summary: "Set facts about a value",
-            description: "Other facts stay as they are. Facts set here take precedence over the \
-                          catalog's.",
-            query: &[],
-            responses: &[ok_json(schema_of::<facts::ChangedFacts>)],
-            error_codes: &[PATH_ERRORS, VALUE_ERRORS, RECORDS_ERRORS, TEXT_ERRORS, &["bad-facts"]],
-        },
-    },
-    Endpoint {
-        method: "DELETE",
-        path: "/v1/facts/{attribute}/{value}",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(facts::delete(request)),
-        body: RequestBody::Optional(schema_of::<AuditReason>),
-        docs: EndpointDocs {
-            name: "forget_facts",
-            tag: OperationTag::Catalog,
-            summary: "Delete the facts that operators set about a value",
-            description: "The catalog's own facts stay.",
-            query: &[],
-            responses: &[ok_json(schema_of::<facts::ChangedFacts>)],
-            error_codes: &[
-                PATH_ERRORS,
-                VALUE_ERRORS,
-                RECORDS_ERRORS,
-                TEXT_ERRORS,
-                &["unknown-value"],
-            ],
         },
     },
     Endpoint {
@@ -228,11 +94,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
                                   history has them. The default is `active`.",
                     kind: ParameterType::OneOf(&["active", "ended", "all"]),
                 },
-                QueryParameter {
-                    name: "namespace",
-                    description: "Only blocks of this one; the default is all, or that of the key.",
-                    kind: ParameterType::Text("default"),
-                },
+                ONLY_NAMESPACE,
                 QueryParameter {
                     name: "policy",
                     description: "Only blocks of this one.",
@@ -323,54 +185,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 &["unknown-block", "not-blocked", "store-failed", "reason-required"],
             ],
         },
-    },
-    Endpoint {
-        method: "GET",
-        path: "/v1/blocklist",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(lists::list_blocklist(request)),
-        body: RequestBody::Empty,
-        docs: page_docs("blocklist", "List the entries of the blocklist"),
-    },
-    Endpoint {
-        method: "POST",
-        path: "/v1/blocklist",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(lists::add_to_blocklist(request)),
-        body: RequestBody::Required(one_or_many::<lists::NewEntry, { catraca::app::ENTRIES_MAX }>),
-        docs: add_docs("blocklist_add", "Put entries on the blocklist"),
-    },
-    Endpoint {
-        method: "DELETE",
-        path: "/v1/blocklist",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(lists::remove_from_blocklist(request)),
-        body: RequestBody::Required(schema_of::<lists::EntryToRemove>),
-        docs: remove_docs("blocklist_remove", "Take an entry off the blocklist"),
-    },
-    Endpoint {
-        method: "GET",
-        path: "/v1/allowlist",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(lists::list_allowlist(request)),
-        body: RequestBody::Empty,
-        docs: page_docs("allowlist", "List the entries of the allowlist"),
-    },
-    Endpoint {
-        method: "POST",
-        path: "/v1/allowlist",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(lists::add_to_allowlist(request)),
-        body: RequestBody::Required(one_or_many::<lists::NewEntry, { catraca::app::ENTRIES_MAX }>),
-        docs: add_docs("allowlist_add", "Put entries on the allowlist"),
-    },
-    Endpoint {
-        method: "DELETE",
-        path: "/v1/allowlist",
-        rights: Rights::catalog(Role::Admin),
-        handler: |request| Box::pin(lists::remove_from_allowlist(request)),
-        body: RequestBody::Required(schema_of::<lists::EntryToRemove>),
-        docs: remove_docs("allowlist_remove", "Take an entry off the allowlist"),
     },
     Endpoint {
         method: "POST",

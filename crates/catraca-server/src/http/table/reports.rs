@@ -129,6 +129,25 @@ pub const ENDPOINTS: &[Endpoint] = &[
     },
     Endpoint {
         method: "GET",
+        path: "/v1/stats/callers",
+        rights: Rights::namespace(Role::Admin),
+        handler: |request| Box::pin(stats::by_caller(request)),
+        body: RequestBody::Empty,
+        docs: EndpointDocs {
+            description: "Checks with the header `Catraca-Caller`, which has 1 to 64 characters of \
+                          `A-Z a-z 0-9 . _ / -`. A key that is bound to a namespace sees only that \
+                          namespace.",
+            ..read_docs(
+                "stats_callers",
+                OperationTag::Reports,
+                "Count checks by program and gate",
+                &[ok_json(schema_of::<stats::CallerStats>)],
+                &[QUERY_ERRORS],
+            )
+        },
+    },
+    Endpoint {
+        method: "GET",
         path: "/v1/stats/top-blocked",
         rights: Rights::catalog(Role::Admin),
         handler: |request| Box::pin(stats::top_blocked(request)),

@@ -41,6 +41,8 @@ fn the_schema_refuses_a_misspelt_field() {
         "[store]\nnode = 3\n",
         "[records]\nkeep_adit = '1d'\n",
         "[[auth.key]]\nnam = 'x'\n",
+        "[policy.'a b']\nby = []\nwindow = '1 per 1s'\n",
+        "[gate.'']\npolicies = ['a']\n",
     ] {
         assert!(!errors(&schema, &to_json(text)).is_empty(), "{text}");
         assert!(!codes(text).is_empty(), "{text}");
@@ -79,13 +81,31 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Regression: an editor showed links into the guide, which lead nowhere there.
+#[test]
+fn no_description_has_a_link() {
+    fn check(value: &Value) {
+        let fields = value.as_object().into_iter().flatten();
+        for (name, value) in fields {
+            if name == "description" && value.is_string() {
+                assert!(!value.as_str().unwrap().contains("]("), "{value}");
+            }
+            check(value);
+        }
+        value.as_array().into_iter().flatten().for_each(check);
+    }
+    check(&schema());
+}
+
 fn is_warning(code: &str) -> bool {
     matches!(
         code,
         "block-below-window"
+            | "condition-reads-fact"
             | "condition-reads-private"
             | "cost-unused"
             | "debt-unused"
+            | "large-tickets"
             | "never-admits"
             | "reserve-unused"
             | "route-unreachable"
@@ -199,6 +219,10 @@ fn violations(
             let properties = wanted.as_object().unwrap();
             let given = properties.iter().filter_map(|(name, one)| Some((one, value.get(name)?)));
             given.flat_map(|(one, value)| errors(one, value)).collect()
+        }
+        "propertyNames" => {
+            let names = value.as_object().into_iter().flat_map(Map::keys);
+            names.flat_map(|name| errors(wanted, &name.as_str().into())).collect()
         }
         "additionalProperties" => additional(schema, wanted, value),
         "$schema" | "title" | "description" | "default" => Vec::new(),

@@ -13,7 +13,7 @@ use crate::cli::config_schema::{root, schema};
 
 const START: &str = "<!-- fields of ";
 const END: &str = "<!-- end -->";
-const PAGES: [&str; 4] = ["catalog.md", "serve.md", "shared.md", "records.md"];
+const PAGES: [&str; 5] = ["catalog.md", "proxy.md", "serve.md", "shared.md", "records.md"];
 
 #[test]
 fn the_tables_of_the_guide_are_those_of_the_schema() {
@@ -41,7 +41,9 @@ fn the_tables_of_the_guide_are_those_of_the_schema() {
 fn no_field_is_left_out_of_the_guide() {
     let page = fs::read_to_string(root().join("docs/guide/catalog.md")).unwrap();
     let schema = schema();
-    for path in ["server", "auth", "auth.key[]", "records", "store", "policy.*", "network"] {
+    let sections =
+        ["server", "proxy", "auth", "auth.key[]", "jwt", "records", "store", "policy.*", "network"];
+    for path in sections {
         for field in table_at(&schema, path)["x-order"].as_array().unwrap() {
             let row = format!("| `{}` |", field.as_str().unwrap());
             assert!(page.contains(&row), "{path}: {row}");
@@ -75,7 +77,9 @@ fn table_at<'s>(schema: &'s Value, path: &str) -> &'s Value {
         };
         let found = if is_list { &found["items"] } else { found };
         assert!(found.is_object(), "{path}: {part}");
-        found
+        // A table may be one of several forms.
+        let forms = found["anyOf"].as_array();
+        forms.and_then(|any| any.iter().find(|form| form["x-order"].is_array())).unwrap_or(found)
     })
 }
 
@@ -95,7 +99,7 @@ fn rows(table: &Value, only: &[&str], page: &str) -> String {
         assert!(field.is_object(), "no field {name}");
         let required =
             table["required"].as_array().is_some_and(|all| all.contains(&(*name).into()));
-        let about = field["description"].as_str().unwrap();
+        let about = field.get("x-markdown").unwrap_or(&field["description"]).as_str().unwrap();
         // A link to the page itself is only its anchor.
         let about = about.replace(&format!("({page}#"), "(#").replace('|', "\\|");
         let applied = match (any_restarts, restarts(name)) {
@@ -131,7 +135,8 @@ fn values(schema: &Value) -> String {
             let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
             return words.join(", ");
         }
-        let all: Vec<_> = any.iter().map(values).filter(|words| !words.is_empty()).collect();
+        let mut all: Vec<_> = any.iter().map(values).filter(|words| !words.is_empty()).collect();
+        all.dedup();
         return all.join(", or ");
     }
     match schema["type"].as_str().unwrap_or_default() {

@@ -57,6 +57,18 @@ fn a_pipe_in_the_place_of_a_file_is_refused_by_name_and_nobody_waits_for_a_write
     }
 }
 
+/// Regression: the error was that the secret in the same folder cannot be created.
+#[test]
+fn a_missing_folder_of_the_records_is_named_with_the_remedy() {
+    let settings = "[records]\nurl = 'sqlite:data/catraca.db'\n";
+    let dir = TestDir::with_file("catalog.toml", &format!("{POLICY}{settings}"));
+    let (code, stderr) = start(&dir, "127.0.0.1:0");
+    assert_eq!(code, Some(2), "{stderr}");
+    let wanted = "the folder data of the records data/catraca.db does not exist: create it";
+    assert!(stderr.contains(wanted) && !stderr.contains("secret"), "{stderr}");
+    assert!(stderr.contains("[records] url"), "{stderr}");
+}
+
 #[test]
 fn a_pipe_or_a_folder_is_no_catalog_to_serve() {
     let dir = TestDir::new();

@@ -1,6 +1,7 @@
 //! The admin API over HTTP: operations, queries, refusals, and what survives a kill.
 
 mod durability;
+mod namespaced_lists;
 mod namespaces;
 mod operations;
 mod reads;

@@ -141,3 +141,32 @@ fn a_thousand_idle_connections_do_not_matter() {
     }
     drop(idle);
 }
+
+/// Regression: the response did not say that the connection closes, so a client could send its next
+/// request into a closed connection.
+#[test]
+fn a_response_after_which_the_connection_closes_says_so() {
+    let server = TestServer::with_catalog("[server]\nbody_timeout = '200ms'\n");
+    let unread = head("POST /v1/check", &[JSON], Some(50));
+    let not_json = head("POST /v1/check", &[("Content-Type", "text/plain")], Some(50));
+    let unknown = head("POST /v1/nothing", &[JSON], Some(50));
+    let large = head("POST /v1/check", &[JSON], Some(1 << 30));
+    let without_body = head("GET /healthz", &[], Some(50));
+    for (request, status) in
+        [(unread, 408), (not_json, 415), (unknown, 404), (large, 413), (without_body, 200)]
+    {
+        let mut connection = server.connect();
+        connection.send_bytes(&request);
+        let answer = connection.read_response();
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert_eq!(answer.header("connection"), Some("close"), "{answer:?}");
+        assert!(connection.is_closed());
+    }
+    // A body that has arrived is discarded, and the connection stays open.
+    let mut connection = server.connect();
+    for _ in 0..3 {
+        connection.post("/v1/nothing", "{}");
+        let answer = connection.read_response();
+        assert_eq!((answer.status, answer.header("connection")), (404, None), "{answer:?}");
+    }
+}

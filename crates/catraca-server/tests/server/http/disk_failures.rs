@@ -11,8 +11,10 @@ use catraca::core::cell::block::{Block, BlockNote, Origin};
 use catraca::core::digest::{Digester, Domain, Secret};
 use catraca::records::{BlockEvent, Options, Record, RecordKind, Records, SubjectKey};
 use catraca::{Span, Time};
+use serde_json::Value;
 
 use crate::http::admin::{CATALOG, call, expect_durable, expect_ok, payer, reason};
+use crate::operate::helpers::run;
 use crate::test_server::{TestServer, catalog_file};
 
 /// While the file named by the variable exists, syncs fail, or writes fail with ENOSPC.
@@ -168,6 +170,51 @@ fn a_ban_that_cannot_be_written_stands_all_the_same_and_is_counted_and_told() {
     let ready = server.request("GET /readyz", &[]);
     assert_eq!((ready.status, &ready.json()["problems"][0]["what"]), (200, &"records".into()));
     fs::remove_file(&broken).unwrap();
+}
+
+/// Regression: lists were answered with 200 as if they were complete.
+#[test]
+fn answers_from_records_that_cannot_be_written_say_that_they_are_incomplete() {
+    let file = catalog_file(CATALOG);
+    let folder = file.parent().unwrap();
+    let library = library(folder);
+    let broken = folder.join("broken");
+    let variables = [("LD_PRELOAD", library.as_path()), ("DISK_FULL", broken.as_path())];
+    let server = TestServer::with_env(&file, &variables);
+    let before = expect_durable(&server, "POST /v1/blocks", &order("before"));
+    let id = before["blocks"][0]["id"].as_str().unwrap();
+    let history = format!("GET /v1/blocks/{id}");
+    let inspect = r#"{"subject":{"customer":"meanwhile"}}"#;
+    let queries = [
+        ("GET /v1/blocks", ""),
+        (&history, ""),
+        ("POST /v1/inspect", inspect),
+        ("GET /v1/blocklist", ""),
+        ("GET /v1/allowlist", ""),
+        ("GET /v1/facts", ""),
+        ("GET /v1/audit", ""),
+    ];
+    let reasons =
+        || queries.map(|(query, body)| expect_ok(&server, query, body)["incomplete"].clone());
+    assert!(reasons().iter().all(Value::is_null), "{:?}", reasons());
+    fs::write(&broken, "").unwrap();
+    assert_eq!(expect_ok(&server, "POST /v1/blocks", &order("meanwhile"))["durable"], false);
+    for reason in reasons() {
+        assert!(reason.as_str().is_some_and(|why| why.contains("may be missing")), "{reason}");
+    }
+    for command in
+        [&["blocks", "list"][..], &["blocks", "list", "--all"], &["blocks", "history", id]]
+    {
+        let shown = run(&server, command);
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        assert!(shown.err.contains("the newest entries may be missing"), "{shown:?}");
+    }
+    let metrics = server.request("GET /metrics", &[]).body;
+    assert!(!metrics.contains("\ncatraca_records_incomplete_queries_total 0\n"), "{metrics}");
+    fs::remove_file(&broken).unwrap();
+    while expect_ok(&server, "POST /v1/blocks", &order("after"))["durable"] != true {}
+    assert!(reasons().iter().all(Value::is_null), "{:?}", reasons());
+    assert_eq!(run(&server, &["blocks", "list"]).err, "");
 }
 
 /// Only operations that were never answered `durable: true` may be lost.

@@ -190,6 +190,43 @@ fn without_keys_only_authorize_takes_any_host_from_a_trusted_proxy() {
     assert!(exempt(HostCheck::ExceptProxies).iter().all(|path| path.contains("/authorize")));
 }
 
+/// Regression: an image of another site could charge a limit, because its request has no `Origin`.
+/// Browsers send `Sec-Fetch-Site` with every request to a loopback address.
+#[test]
+fn without_keys_a_page_of_another_site_can_cause_no_call() {
+    let proxies = "[network]\ntrusted_proxies = ['127.0.0.2/32']\n";
+    let free = TestServer::with_catalog(&format!("{POLICY}{proxies}"));
+    for (row, request) in all_requests() {
+        let is_open = row.rights.access == Access::Open;
+        for (source, site, is_refused) in [
+            (HERE, "cross-site", !is_open),
+            (HERE, "same-site", !is_open),
+            (HERE, "same-origin", false),
+            (HERE, "none", false),
+            ("127.0.0.2", "cross-site", !is_open && row.rights.host == HostCheck::Checked),
+        ] {
+            let lines = format!("Host: localhost\r\nSec-Fetch-Site: {site}\r\n");
+            let answer = send_request(&free, source, &request, &lines);
+            match is_refused {
+                true => assert_problem(&answer, 403, "origin-not-allowed", &request),
+                false => assert_ne!(answer.status, 403, "{request} {site}"),
+            }
+        }
+    }
+}
+
+/// Regression: the host of a target in absolute form was ignored, although it is the one that
+/// counts in HTTP.
+#[test]
+fn a_target_in_absolute_form_must_name_this_server() {
+    let free = TestServer::with_catalog(POLICY);
+    let lines = "Host: localhost\r\n";
+    let own = send_request(&free, HERE, "GET http://localhost/v1/policies", lines);
+    assert_eq!(own.status, 200, "{own:?}");
+    let foreign = send_request(&free, HERE, "GET http://evil.example/v1/policies", lines);
+    assert_problem(&foreign, 403, "host-not-allowed", "GET http://evil.example");
+}
+
 #[test]
 fn without_keys_readyz_does_not_tell_a_foreign_page_what_a_catalog_says() {
     let file = catalog_file(POLICY);

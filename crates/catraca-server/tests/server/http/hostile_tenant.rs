@@ -2,7 +2,10 @@
 //! namespace. Each attempt prints its result.
 //!
 //! The bounds of connections and of the time that rules take are in `connections` and
-//! `large_settles`: they hold for all callers.
+//! `large_settles` too: they hold for all callers.
+
+mod exhaustion;
+mod timing;
 
 use serde_json::{Value, json};
 
@@ -13,6 +16,11 @@ use crate::test_server::TestServer;
 const CATALOG: &str = "[policy.login]\nby = ['customer']\nwindow = '2 per 1h'\nblock = '1h'\n\
     [policy.spend]\nby = ['customer']\nbucket = { size = 100, refill = '1 per 1h' }\n\
     cost = 'reported'\ncredit = { payment = { amount = 1, on = ['200'] } }\n\
+    [policy.rules]\nby = ['customer']\nwindow = '10000 per 1s'\nban = [\
+    { when = \"body.text.matches('^[a-w ]*1[xyz]+$')\", for = '10m' },\
+    { when = \"body.text.matches('^[a-w ]*2[xyz]+$')\", for = '10m' },\
+    { when = \"body.items.exists(x, x.code == -1)\", for = '10m' },\
+    { when = \"body.text.contains('needle')\", for = '10m' }]\n\
     [store]\ncounter_mib = 1\nblock_mib = 1\nreference_mib = 1\nmark_mib = 1\n";
 
 /// A customer of the shop, whose name no answer to another tenant may contain.
@@ -29,6 +37,10 @@ struct Tenants {
 
 impl Tenants {
     fn start() -> Self {
+        Self::with_settings("")
+    }
+
+    fn with_settings(settings: &str) -> Self {
         let operator = keygen(&["--role", "admin", "--name", "ana"]);
         let shop = keygen(&["--role", "check", "--namespace", "shop"]);
         let hostile = keygen(&["--role", "check", "--namespace", "hostile"]);
@@ -36,7 +48,7 @@ impl Tenants {
             keygen(&["--role", "admin", "--namespace", "hostile", "--name", "mallory"]);
         let keys = [&operator, &shop, &hostile, &hostile_admin];
         let tables: String = keys.iter().map(|key| key.table.as_str()).collect();
-        let server = TestServer::with_catalog(&format!("{CATALOG}{tables}"));
+        let server = TestServer::with_catalog(&format!("{CATALOG}{settings}{tables}"));
         Self { server, operator, shop, hostile, hostile_admin }
     }
 
@@ -62,6 +74,18 @@ fn send(server: &TestServer, key: &Key, call: &str, body: &str) -> HttpResponse 
     let bearer = format!("Bearer {}", key.key);
     connection.send(call, &[JSON, ("Authorization", &bearer)], body.as_bytes());
     connection.read_response()
+}
+
+fn entry_of(customer: &str) -> Value {
+    json!({ "attribute": "customer", "value": customer })
+}
+
+fn entry() -> Value {
+    entry_of(CUSTOMER)
+}
+
+fn shop_entry() -> Value {
+    json!({ "attribute": "customer", "value": CUSTOMER, "namespace": "shop" })
 }
 
 /// Calls that would see or change what the shop has: a block, a ticket, a reference and a lease.
@@ -96,6 +120,25 @@ fn attempts(id: &str, subject: &Value, ticket: &Value, lease: &Value) -> Vec<(St
         ),
         (format!("DELETE /v1/locks/{}", lease["fence"]), json!({ "reason": "mine" }).to_string()),
         ("POST /v1/locks/renew".to_owned(), json!({ "lease_id": "0".repeat(32) }).to_string()),
+        ("GET /v1/blocklist?namespace=shop".to_owned(), String::new()),
+        ("POST /v1/blocklist".to_owned(), in_shop(entry())),
+        ("POST /v1/allowlist".to_owned(), json!([entry_of("invented"), shop_entry()]).to_string()),
+        ("DELETE /v1/blocklist".to_owned(), in_shop(entry())),
+        // The entry of the shop is not one of this namespace, nor is the one of all.
+        ("DELETE /v1/blocklist".to_owned(), entry().to_string()),
+        ("DELETE /v1/blocklist".to_owned(), entry_of("of-all").to_string()),
+        ("GET /v1/facts?namespace=shop".to_owned(), String::new()),
+        (format!("GET /v1/facts/customer/{CUSTOMER}?namespace=shop"), String::new()),
+        (format!("GET /v1/facts/customer/{CUSTOMER}"), String::new()),
+        (
+            format!("PUT /v1/facts/customer/{CUSTOMER}"),
+            in_shop(json!({ "facts": { "plan": "none" } })),
+        ),
+        (format!("DELETE /v1/facts/customer/{CUSTOMER}"), in_shop(json!({}))),
+        (format!("DELETE /v1/facts/customer/{CUSTOMER}"), String::new()),
+        ("DELETE /v1/facts/customer/of-all".to_owned(), String::new()),
+        ("PUT /v1/policies/login/mode".to_owned(), json!({ "mode": "off" }).to_string()),
+        ("POST /v1/config/reload".to_owned(), String::new()),
         ("GET /v1/audit".to_owned(), String::new()),
         ("GET /v1/events".to_owned(), String::new()),
         ("GET /v1/stats".to_owned(), String::new()),
@@ -113,6 +156,14 @@ fn a_tenant_sees_and_changes_nothing_of_another() {
     let id = id.as_str().unwrap();
     let check = json!({ "gate": "spend", "subject": subject, "ref": "E1" });
     let ticket = all.post(&all.shop, "/v1/check", &check)["ticket"].clone();
+    all.post(&all.operator, "/v1/blocklist", &shop_entry());
+    all.post(&all.operator, "/v1/blocklist", &entry_of("of-all"));
+    let gold = json!({ "facts": { "plan": "gold" }, "namespace": "shop" });
+    for (customer, body) in [(CUSTOMER, gold), ("of-all", json!({ "facts": { "plan": "gold" } }))] {
+        let call = format!("PUT /v1/facts/customer/{customer}");
+        let set = send(&all.server, &all.operator, &call, &body.to_string());
+        assert_eq!(set.status, 200, "{}", set.body);
+    }
     let lock = json!({ "kind": "payment", "key": "order-7", "ttl_ms": 60_000 });
     let lease = all.post(&all.shop, "/v1/locks/acquire", &lock);
 
@@ -127,21 +178,40 @@ fn a_tenant_sees_and_changes_nothing_of_another() {
             assert!(!answer.body.contains(CUSTOMER), "{call}: {}", answer.body);
         }
     }
-    for call in ["GET /v1/blocks", "GET /v1/blocks?state=all", "GET /v1/locks"] {
+    let lists = ["GET /v1/blocklist", "GET /v1/allowlist", "GET /v1/facts"];
+    for call in ["GET /v1/blocks", "GET /v1/blocks?state=all", "GET /v1/locks"].iter().chain(&lists)
+    {
         let answer = send(&all.server, &all.hostile_admin, call, "");
         assert_eq!(answer.status, 200, "{call}: {}", answer.body);
-        assert!(!answer.body.contains(CUSTOMER) && !answer.body.contains("order-7"), "{call}");
+        let hidden = [CUSTOMER, "order-7", "of-all"];
+        assert!(!hidden.iter().any(|name| answer.body.contains(name)), "{call}: {}", answer.body);
     }
     let credit = json!({ "ref": "E1", "event": "payment", "subject": subject });
     assert_eq!(all.post(&all.hostile, "/v1/credit", &credit)["applied"], false);
     // The same names are free in another namespace, and change nothing in this one.
     all.post(&all.hostile, "/v1/locks/acquire", &lock);
     all.post(&all.hostile_admin, "/v1/reset", &login);
+    all.post(&all.hostile_admin, "/v1/allowlist", &entry());
+    all.post(&all.hostile_admin, "/v1/blocklist", &json!({ "range": "0.0.0.0/0" }));
+    all.post(&all.hostile_admin, "/v1/blocklist", &entry_of("of-the-shop-too"));
+    // Callers may not send the name of a fact; those of the shop send this one.
+    let region = json!({ "facts": { "region": "x", "plan": "none" } }).to_string();
+    let call = format!("PUT /v1/facts/customer/{CUSTOMER}");
+    assert_eq!(send(&all.server, &all.hostile_admin, &call, &region).status, 200);
 
     let listed = send(&all.server, &all.operator, "GET /v1/blocks?namespace=shop", "");
     assert!(listed.body.contains(id), "{}", listed.body);
     let denied = all.post(&all.shop, "/v1/check", &json!({ "gate": "login", "subject": subject }));
+    assert_eq!(denied["reason"], "blocklisted", "{denied}");
+    let without_lists = json!({ "gate": "login", "subject": subject, "lists": false });
+    let denied = all.post(&all.shop, "/v1/check", &without_lists);
     assert_eq!(denied["reason"], "blocked", "{denied}");
+    let another = json!({ "customer": "of-the-shop-too", "ip": "198.51.100.7", "region": "south" });
+    let passed = all.post(&all.shop, "/v1/check", &json!({ "gate": "login", "subject": another }));
+    assert_eq!(passed["reason"], "ok", "{passed}");
+    let call = format!("GET /v1/facts/customer/{CUSTOMER}?namespace=shop");
+    let facts = send(&all.server, &all.operator, &call, "").json();
+    assert_eq!(facts["facts"], json!({ "plan": "gold" }));
     let settled =
         all.post(&all.shop, "/v1/settle", &json!({ "ticket": ticket, "outcome": outcome }));
     assert_eq!(settled["state"], "settled", "{settled}");

@@ -131,6 +131,8 @@ fn bucket_states_are_told_for_all_and_for_one() {
     let (status, states) = server.json("/v1/buckets", who);
     assert_eq!((status, states["buckets"].as_array().map(Vec::len)), (200, Some(1)));
     let full = &states["buckets"][0];
+    let refill = ["refill", "refill_tokens", "refill_period_us"].map(|field| full[field].clone());
+    assert_eq!(refill, ["2 per 1m".into(), Value::from(2), Value::from(60_000_000)]);
     assert_eq!((&full["policy"], &full["balance"]), (&"lookup".into(), &100.into()));
     server.json("/v1/check", r#"{"gate":"lookup","subject":{"payer":"11144477735"}}"#);
     let (status, one) = server.json("/v1/buckets/lookup", who);

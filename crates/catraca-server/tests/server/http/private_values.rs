@@ -128,6 +128,8 @@ fn misuse(server: &TestServer, planted: &str) {
         let methods = if row.method == ANY_METHOD { &["GET", "POST"][..] } else { &own[..] };
         for method in methods {
             for body in &bodies {
+                send(server, &format!("{method} {path}"), body);
+                // Most calls refuse an unknown parameter before they read the body.
                 send(server, &format!("{method} {path}?{planted}={planted}"), body);
             }
         }
@@ -173,4 +175,42 @@ fn no_planted_identifier_leaves_the_process() {
     };
     assert!(holds("catraca.db", "planted test") && holds("catraca.snapshot", "planted test"));
     assert!(holds("stderr", "DEBUG check decided") && holds("stderr", "DEBUG lock call"));
+}
+
+/// The log of a server on which an address and a payer were blocked.
+fn log_of_blocks(log_subjects: &str) -> String {
+    let catalog = "[policy.login]\nby = ['ip']\nwindow = '1 per 1h'\nblock = '2h'\n\
+        [policy.lookup]\nby = ['payer', 'shop']\nwindow = '1 per 1h'\nblock = '2h'\n\
+        [attribute.payer]\nprivate = true\n\
+        [server]\nlog_level = 'debug'\n";
+    let server = TestServer::with_catalog(&format!("{catalog}{log_subjects}"));
+    let subjects = [
+        ("login", json!({ "ip": "203.0.113.177" })),
+        ("lookup", json!({ "payer": "planted-payer", "shop": "planted-shop" })),
+    ];
+    for (gate, subject) in subjects {
+        let check = json!({ "gate": gate, "subject": subject }).to_string();
+        server.json("/v1/check", &check);
+        assert_eq!(server.json("/v1/check", &check).1["allowed"], false);
+    }
+    server.signal("TERM");
+    server.wait_for_exit().1
+}
+
+#[test]
+fn clear_subjects_show_all_but_private_values() {
+    let lines_with = |log: &str, level: &str, value: &str| {
+        log.lines().filter(|line| line.contains(level) && line.contains(value)).count()
+    };
+    let clear = log_of_blocks("log_subjects = 'clear'\n");
+    for value in ["203.0.113.177", "planted-shop"] {
+        assert_eq!(lines_with(&clear, "WARN blocked", value), 1, "{clear}");
+        assert_eq!(lines_with(&clear, "DEBUG check decided", value), 2, "{clear}");
+    }
+    assert!(!clear.contains("planted-payer"), "{clear}");
+    let pseudonyms = log_of_blocks("");
+    assert_eq!(lines_with(&pseudonyms, "WARN blocked", "by="), 2, "{pseudonyms}");
+    for value in ["203.0.113.177", "planted-shop", "planted-payer"] {
+        assert!(!pseudonyms.contains(value), "{pseudonyms}");
+    }
 }

@@ -193,6 +193,24 @@ fn every_change_is_in_the_audit_with_who_wanted_it() {
     assert_eq!(revisions[0]["after"]["revision"], peek(&server).1);
 }
 
+/// Regression: if the watcher was faster, the reason of an explicit reload was lost.
+#[test]
+fn a_reload_after_the_watcher_is_audited_and_says_since_when_the_revision_is_in_force() {
+    let folder = folder("late");
+    let file = folder.join("shop.toml");
+    fs::write(&file, catalog(10)).unwrap();
+    let server = TestServer::from_file(&file);
+    fs::write(&file, catalog(11)).unwrap();
+    wait_for_limit(&server, 11);
+    let (status, done) = server.json("/v1/config/reload", r#"{"why":"case 12"}"#);
+    assert_eq!((status, &done["changes"]), (200, &json!([])), "{done}");
+    let since = done["in_force_since"].as_str().unwrap();
+    let audit = server.request("GET /v1/audit?act=reload", &[]).json();
+    assert_eq!(audit["acts"][0]["why"], "case 12");
+    let target = format!("revision {}, in force since {since}", done["revision"].as_str().unwrap());
+    assert_eq!(audit["acts"][0]["target"], target);
+}
+
 fn is_act(act: &str) -> impl Fn(&&Value) -> bool {
     move |row| row["act"] == act
 }

@@ -31,6 +31,7 @@ fn bad_input_is_named() {
         ("/v1/settle", r#"{"ref":"y","outcome":{}}"#.to_owned(), 404, "unknown-reference"),
         ("/v1/credit", r#"{"ref":"y","event":"e"}"#.to_owned(), 400, "bad-field"),
         ("/v1/buckets", "{}".to_owned(), 400, "bad-field"),
+        ("/v1/settle", r#"{"ticket":"x","outcome":{"body_text":{}}}"#.to_owned(), 400, "bad-field"),
     ] {
         let answer = server.post(path, &body);
         assert_eq!(
@@ -156,6 +157,72 @@ fn a_body_must_say_that_it_is_json() {
         assert_eq!((answer.status, answer.problem_code().as_str()), (415, "not-json"), "{kind}");
     }
     assert_eq!(post(&[]).status, 415);
-    let zipped = post(&[JSON, ("Content-Encoding", "gzip")]);
-    assert_eq!((zipped.status, zipped.problem_code().as_str()), (415, "encoded-body"));
+    for codings in [&["gzip"][..], &["identity", "gzip"]] {
+        let codings = codings.iter().map(|coding| ("Content-Encoding", *coding));
+        let zipped = post(&[JSON].into_iter().chain(codings).collect::<Vec<_>>());
+        assert_eq!((zipped.status, zipped.problem_code().as_str()), (415, "encoded-body"));
+    }
+    let repeated = post(&[JSON, ("Content-Type", "text/plain")]);
+    assert_eq!((repeated.status, repeated.problem_code().as_str()), (400, "repeated-header"));
+}
+
+/// Regression: `%zz` was taken as these three characters.
+#[test]
+fn a_broken_escape_is_refused() {
+    let server = TestServer::demo();
+    for request in ["GET /v1/facts/user/%zz", "GET /v1/facts/user/a%2", "GET /v1/facts/user/%ff"] {
+        let answer = server.request(request, &[]);
+        assert_eq!((answer.status, answer.problem_code().as_str()), (400, "bad-path"), "{request}");
+    }
+    for request in ["GET /v1/audit?by=%zz", "GET /v1/audit?by=%ff"] {
+        let answer = server.request(request, &[]);
+        assert_eq!(
+            (answer.status, answer.problem_code().as_str()),
+            (400, "bad-query"),
+            "{answer:?}"
+        );
+    }
+}
+
+/// Regression: calls without query parameters ignored them, so `?dry_run=true` blocked a caller.
+#[test]
+fn a_query_that_the_call_does_not_take_is_refused() {
+    let server = TestServer::demo();
+    for path in ["/v1/blocks?dry_run=true", "/v1/reset?dry_run=true", "/v1/check?gate=demo"] {
+        let answer = server.post(path, "{}");
+        assert_eq!((answer.status, answer.problem_code().as_str()), (400, "bad-query"), "{path}");
+    }
+    assert_eq!(server.request("GET /healthz?probe=1", &[]).status, 200);
+    assert_ne!(server.request("GET /v1/gates/demo/authorize?x=1", &[]).status, 400);
+}
+
+/// Regression: the error of a tunnel did not name what was asked for.
+#[test]
+fn a_tunnel_is_refused_by_name() {
+    let server = TestServer::demo();
+    let mut connection = server.connect();
+    let authority = &server.address;
+    let head = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+    connection.send_bytes(head.as_bytes());
+    let answer = connection.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (404, "unknown-call"));
+    assert!(answer.body.contains(&format!("CONNECT {authority}: this server opens no tunnels")));
+}
+
+/// Regression: CONNECT was an authorize call, whose success makes the connection a tunnel.
+#[test]
+fn connect_is_no_authorize_call() {
+    let server = TestServer::demo();
+    for path in ["/v1/gates/demo/authorize", "/v1/authorize", "/v1/check"] {
+        let mut connection = server.connect();
+        connection.send(&format!("CONNECT {path}"), &[], b"");
+        let status = connection.read_response().status;
+        assert!((400..500).contains(&status) && status != 429, "{path}: {status}");
+    }
+    let mut connection = server.connect();
+    connection.send("CONNECT /v1/gates/demo/authorize", &[], b"");
+    let answer = connection.read_response();
+    if answer.status == 405 {
+        assert!(answer.header("allow").is_some_and(|allow| allow.starts_with("GET,HEAD,POST")));
+    }
 }

@@ -2,11 +2,15 @@
 //!
 //! The timeouts are short, and tests wait until the server closes a connection, not for a time.
 
+use std::fs;
 use std::io::ErrorKind;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use catraca_testkit::fault_proxy::{Fault, FaultProxy};
+use catraca_testkit::redis::RedisServer;
 
 use crate::raw_connection::{JSON, RawConnection, head};
-use crate::test_server::TestServer;
+use crate::test_server::{TestServer, catalog_file};
 
 const BIG: &str = r#"{"gate":"a","subject":{"ip":"198.51.100.7"}}"#;
 
@@ -65,6 +69,9 @@ fn a_body_that_does_not_come_is_answered_408() {
         assert!(answer.body.contains("200ms"), "{}", answer.body);
         assert!(slow.is_closed());
     }
+    let metrics = server.request("GET /metrics", &[]).body;
+    let series = "catraca_connection_timeouts_total{phase=\"body\"} 2";
+    assert!(metrics.lines().any(|line| line == series), "{metrics}");
 }
 
 #[test]
@@ -116,12 +123,75 @@ fn a_listener_that_never_reads_is_cut_off() {
 fn a_listener_that_falls_behind_is_told_how_far_and_sent_away() {
     let (server, mut listener) = unread_feed("answer_timeout = '5m'");
     let mut connection = server.connect();
+    // Read before the flood: the first events of a flood may already be among the missed ones.
+    deny_a_hundred(&mut connection);
+    listener.read_until("event: denied");
     // Some 10 MiB: more than the buffers of a connection that is not read.
     (0..700).for_each(|_| deny_a_hundred(&mut connection));
-    let events = listener.read_until("event: missed");
-    assert!(events.contains("event: denied"), "buffered events are delivered");
+    listener.read_until("event: missed");
     let missed = listener.read_until("data: ");
     let missed = missed.split("\"missed\":").nth(1).and_then(|rest| rest.split('}').next());
     assert!(missed.unwrap().parse::<u64>().unwrap() > 0);
     listener.read_to_end();
+}
+
+/// A server over a Redis whose replies are delayed by `delay` each.
+fn slow_store(redis: &RedisServer, delay: Duration, setting: &str) -> (TestServer, FaultProxy) {
+    let proxy = FaultProxy::start(([127, 0, 0, 1], redis.port()).into()).unwrap();
+    let store = format!("[store]\nurl = 'redis://{}'\ndeadline = '9s'\n", proxy.address());
+    let policy = "[policy.a]\nby = ['ip']\nwindow = '5 per 1h'\n";
+    let file = catalog_file(&format!("{policy}{store}[server]\n{setting}\n"));
+    // A node of a shared store never makes its own secret.
+    fs::write(file.with_file_name("catraca.secret"), "07".repeat(32)).unwrap();
+    let server = TestServer::from_file(&file);
+    assert_eq!(server.json("/v1/check", BIG).1["degraded"], false);
+    proxy.set(Fault::Delay(delay));
+    (server, proxy)
+}
+
+/// Regression: while a handler ran, `body_timeout` counted instead of `answer_timeout`, so a slow
+/// call was applied and its connection closed without a response.
+#[test]
+fn the_time_of_a_body_does_not_count_while_a_handler_runs() {
+    let Some(redis) = RedisServer::start() else { return };
+    let delay = Duration::from_millis(500);
+    let (server, _proxy) = slow_store(&redis, delay, "body_timeout = '50ms'");
+    let (status, decision) = server.json("/v1/check", BIG);
+    assert_eq!((status, &decision["remaining"]), (200, &3.into()), "{decision}");
+}
+
+#[test]
+fn a_handler_that_exceeds_answer_timeout_is_answered_503() {
+    let Some(redis) = RedisServer::start() else { return };
+    let delay = Duration::from_secs(4);
+    let (server, _proxy) = slow_store(&redis, delay, "answer_timeout = '200ms'");
+    let answer = server.post("/v1/check", BIG);
+    assert_eq!((answer.status, answer.problem_code().as_str()), (503, "answer-timeout"));
+    assert!(answer.body.contains("it may have been applied"), "{}", answer.body);
+}
+
+/// Regression: the slots of listeners that had disconnected were free only after 30 seconds.
+#[test]
+fn the_slot_of_a_listener_that_disconnects_is_free_within_a_second() {
+    // Bytes that the server does not read must not hide the end of the connection.
+    for extra in [&b""[..], b"GET /healthz HTTP/1.1\r\n"] {
+        let server = start_server("");
+        let listen = |extra: &[u8]| {
+            let mut listener = server.connect();
+            listener.send_bytes(&[&head("GET /v1/events", &[], None), extra].concat());
+            listener
+        };
+        let mut listeners: Vec<_> = (0..64).map(|_| listen(extra)).collect();
+        for listener in &mut listeners {
+            listener.read_until(": listening");
+        }
+        assert_eq!(listen(b"").read_response().problem_code(), "too-many-listeners");
+        drop(listeners);
+        let disconnected = Instant::now();
+        while listen(b"").try_read_response().unwrap().status != 200 {
+            assert!(disconnected.elapsed() < Duration::from_secs(5), "no slot is free");
+        }
+        println!("a slot was free {:?} after the disconnect", disconnected.elapsed());
+        assert!(disconnected.elapsed() < Duration::from_secs(1), "{:?}", disconnected.elapsed());
+    }
 }

@@ -13,7 +13,7 @@ const POLICY: &str = "[policy.login]\nby = ['user']\nwindow = '5 per 1h'\n";
 const TLS: &str = "[server]\ntls_cert = 'cert.pem'\ntls_key = 'key.pem'\n";
 
 /// A certificate for this machine, made by `openssl`.
-fn certificate(folder: &Path, serial: &str) {
+pub fn certificate(folder: &Path, serial: &str) {
     let output = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
         .args(["-days", "2", "-subj", "/CN=localhost", "-set_serial", serial])
@@ -228,4 +228,29 @@ fn keys_in_clear_are_warned_about_where_others_can_reach() {
     certificate(&folder, "7");
     let secure = stderr_of(TestServer::from_file_on("0.0.0.0:0", &file));
     assert!(!secure.contains("WARN"), "{secure}");
+}
+
+#[tokio::test]
+async fn the_librarys_client_trusts_the_file_that_it_is_given_and_no_other() {
+    let (folder, file) = folder_with(&format!("{POLICY}{TLS}"));
+    certificate(&folder, "7");
+    let server = TestServer::from_file(&file);
+    let port = server.address.rsplit(':').next().unwrap();
+    let check = catraca::Check::new("login", [("user", "ana")]);
+    let builder = || {
+        let builder = catraca::Client::builder(&format!("https://localhost:{port}"));
+        builder.deadline(Duration::from_secs(20))
+    };
+    let client = builder().ca_file(folder.join("cert.pem")).build().unwrap();
+    assert!(client.check(&check).await.unwrap().allowed);
+    assert!(client.check(&check).await.unwrap().allowed);
+    let elsewhere = folder.join("other");
+    fs::create_dir_all(&elsewhere).unwrap();
+    certificate(&elsewhere, "8");
+    let other = builder().ca_file(elsewhere.join("cert.pem")).build().unwrap();
+    let untrusted = other.check(&check).await;
+    let is_unreachable = matches!(untrusted, Err(catraca::ClientError::Unreachable { .. }));
+    assert!(is_unreachable, "{untrusted:?}");
+    let plain = catraca::Client::builder(&format!("http://localhost:{port}")).build().unwrap();
+    assert!(plain.check(&check).await.is_err());
 }

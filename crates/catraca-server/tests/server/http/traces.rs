@@ -79,7 +79,8 @@ const UNKNOWN: &str = r#"{"gate":"canary-gate","subject":{"user":"canary-user"}}
 fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
     let requests = [
         ("POST /v1/check", KNOWN, "-01", 200),
-        ("POST /v1/check?canary-query=1", UNKNOWN, "-01", 200),
+        ("POST /v1/check", UNKNOWN, "-01", 200),
+        ("POST /v1/check?canary-query=1", UNKNOWN, "-01", 400),
         ("GET /v1/gates/other/authorize", "", "-01", 400),
         ("GET /v1/facts/user/canary-value", "", "-01", 404),
         ("GET /canary-path", "", "-01", 404),
@@ -105,6 +106,7 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
     let expected = [
         "POST /v1/check",
         "POST /v1/check",
+        "POST /v1/check",
         "GET /v1/gates/{gate}/authorize",
         "GET /v1/facts/{attribute}/{value}",
         "GET",
@@ -112,9 +114,9 @@ fn a_callers_trace_is_continued_and_says_nothing_of_whom() {
     ];
     assert_eq!(names, expected);
     let word = |index: usize, name: &str| span_attribute(spans[index], name).unwrap_or_default();
-    assert_eq!([word(1, "http.route"), word(4, "http.route")], ["/v1/check", ""]);
-    let third = [word(3, "http.response.status_code"), word(3, "http.request.method")];
-    assert_eq!(third, ["404", "GET"]);
+    assert_eq!([word(1, "http.route"), word(5, "http.route")], ["/v1/check", ""]);
+    let fourth = [word(4, "http.response.status_code"), word(4, "http.request.method")];
+    assert_eq!(fourth, ["404", "GET"]);
 }
 
 #[test]

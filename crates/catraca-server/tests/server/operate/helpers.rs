@@ -32,6 +32,7 @@ policies = ["login", "api"]
 kind    = "cpf_cnpj"
 private = true
 
+[attribute.shop]
 [attribute.customer]
 private = true
 

@@ -94,6 +94,11 @@ fn support_sees_why_a_caller_is_denied_and_releases_it_with_a_reason_and_nothing
         assert!(found.out.contains(part), "{part} in {}", found.out);
     }
     assert!(with(&rui.key, &["blocks", "list"]).out.contains("198.51.100.7"));
+    let listed = with(&rui.key, &["inspect", "ip=192.0.2.66"]);
+    assert!(listed.out.contains("entry: 192.0.2.66, until it is removed"), "{}", listed.out);
+    for list in ["blocklist", "allowlist"] {
+        assert_eq!(with(&rui.key, &[list, "list"]).code, Some(0), "{list}");
+    }
     let peek = with(&rui.key, &["peek", "login", IP]);
     assert_eq!(peek.code, Some(1), "{peek:?}");
     with(&rui.key, &["blocks", "release", IP, "--yes"]).assert_exit(2, &["reason-required"]);
@@ -105,6 +110,7 @@ fn support_sees_why_a_caller_is_denied_and_releases_it_with_a_reason_and_nothing
         &["blocks", "add", "login", IP, "--for", "1h"],
         &["reset", "login", IP],
         &["blocklist", "add", "192.0.2.1"],
+        &["allowlist", "remove", "192.0.2.1"],
         &["config", "mode", "login", "off"],
         &["audit"],
         &["locks", "list"],

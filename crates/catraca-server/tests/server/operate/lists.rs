@@ -40,6 +40,31 @@ fn entries_are_put_in_shown_and_taken_out() {
 }
 
 #[test]
+fn an_inspection_says_why_until_when_and_by_whom_a_caller_is_listed() {
+    let server = start_server();
+    let add = ["blocklist", "add", "198.51.100.0/24", "--reason", "open proxies", "--for", "1h"];
+    run_ok(&server, &add);
+    let stdout = run_ok(&server, &["inspect", IP]);
+    let line = stdout.lines().find(|line| line.starts_with("entry: ")).unwrap();
+    let words = ["198.51.100.0/24, until 2", "reason: open proxies", "at run time by local at 2"];
+    assert!(words.iter().all(|word| line.contains(word)), "{line}");
+    let entry = json(&server, &["inspect", IP])["list_entry"].clone();
+    assert_eq!((&entry["source"], &entry["by"]), (&"run-time".into(), &"local".into()));
+    let stdout = run_ok(&server, &["inspect", "ip=192.0.2.66"]);
+    let line = "entry: 192.0.2.66, until it is removed; it is in a file of the catalog";
+    assert!(stdout.lines().any(|found| found == line), "{stdout}");
+}
+
+#[test]
+fn a_misspelt_attribute_is_named_with_the_nearest() {
+    let server = start_server();
+    let nearest = "did you mean `customer`?";
+    run(&server, &["blocklist", "add", "customr=c-66"]).assert_exit(2, &["bad-entry", nearest]);
+    run(&server, &["allowlist", "add", "customr=c-66"]).assert_exit(2, &["bad-entry", nearest]);
+    run(&server, &["blocks", "list", "customr=c-66"]).assert_exit(2, &["bad-attribute", nearest]);
+}
+
+#[test]
 fn a_wrong_entry_is_named_and_nothing_is_sent() {
     let server = start_server();
     let args = ["blocklist", "add", "203.0.113.9", "300.1.1.1", "no-value", "x="];

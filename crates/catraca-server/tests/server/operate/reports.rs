@@ -23,6 +23,8 @@ fn totals_add_up_on_a_table_too() {
     run(&server, &["stats", "--last", "soon"]).assert_exit(2, &["--last"]);
     run(&server, &["stats", "--from", "soon"]).assert_exit(2, &["bad-instant"]);
     run(&server, &["stats", "--limit", "3"]).assert_exit(2, &["--limit"]);
+    assert_eq!(run_ok(&server, &["stats", "callers"]), "No program has sent its name.\n");
+    run(&server, &["stats", "callers", "--last", "1h"]).assert_exit(2, &["interval"]);
     run(&server, &["stats", "luck"]).assert_exit(2, &["luck"]);
 }
 
@@ -35,7 +37,11 @@ fn the_catalog_in_force_is_shown() {
         assert!(stdout.contains(word), "{word}: {stdout}");
     }
     assert_eq!(json(&server, &["config", "show"])["policies"][0]["policy"], "login");
-    assert_eq!(json(&server, &["config", "show", "api"])["tiers"], 1);
+    assert!(stdout.contains("tier of") && stdout.contains("plan = gold"), "{stdout}");
+    let tier = json(&server, &["config", "show", "api"])["tiers"][0].clone();
+    assert_eq!((&tier["when"], &tier["limit"]), (&"plan = gold".into(), &"window 3 per 1h".into()));
+    let stdout = run_ok(&server, &["config", "show", "api"]);
+    assert!(stdout.contains("window 3 per 1h"), "{stdout}");
     run(&server, &["config", "show", "nothing"]).assert_exit(2, &["unknown-policy"]);
     let me = run_ok(&server, &["whoami"]);
     assert!(me.contains("operator") && me.contains("local") && me.contains("127.0.0.1"), "{me}");

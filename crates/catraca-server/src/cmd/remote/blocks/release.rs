@@ -8,7 +8,7 @@ use hyper::http::Method;
 use serde_json::Value;
 
 use super::super::format::{cell, id};
-use super::super::{object, pages, show, text};
+use super::super::{object, pages, show, text, warn_incomplete};
 use super::{BlockFilters, PATH, id_of, subjects_text};
 use crate::args::{BlockSelector, Output, PagingArgs};
 use crate::client::{Client, Reply};
@@ -143,6 +143,7 @@ fn blocks_with(
     ];
     let all = PagingArgs { limit: None, after: None, all: true };
     let Reply { json, .. } = pages(client, PATH, &parameters, &all, "blocks")?;
+    warn_incomplete(&json);
     let rows = json["blocks"].as_array().map_or(&[][..], Vec::as_slice);
     Ok(rows.iter().filter_map(|row| Some((id_of(row)?.to_owned(), row.clone()))).collect())
 }

@@ -1,10 +1,10 @@
 //! `GET /v1/audit`: pages of the audit log, one row per act of an operator.
 
-use catraca::records::AuditQuery;
+use catraca::records::{AuditQuery, Incomplete};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ApiRequest, ApiResult, parse_number, to_json};
+use super::{ApiRequest, ApiResult, parse_limit, parse_number, to_json};
 use crate::http::bodies::record_bodies;
 
 /// A page of operators' acts, newest first.
@@ -13,6 +13,9 @@ pub struct AuditPage {
     acts: Vec<record_bodies::AuditEntry>,
     /// The `after` of the next page; null on the last.
     next: Option<String>,
+    /// Why the newest entries may be missing; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incomplete: Option<&'static str>,
 }
 
 /// `GET /v1/audit`.
@@ -23,9 +26,10 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
         by: by.map(str::to_owned),
         act: act.map(str::to_owned),
         before: parse_number("after", after)?,
-        limit: parse_number("limit", limit)?.unwrap_or(defaults.limit),
+        limit: parse_limit(limit, defaults.limit)?,
     };
     let page = request.app().audit(query).await?;
     let acts = page.rows.iter().map(record_bodies::AuditEntry::from).collect();
-    to_json(&AuditPage { acts, next: page.next.map(|next| next.to_string()) })
+    let next = page.next.map(|next| next.to_string());
+    to_json(&AuditPage { acts, next, incomplete: page.incomplete.map(Incomplete::as_str) })
 }

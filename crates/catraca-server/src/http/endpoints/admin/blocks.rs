@@ -8,13 +8,13 @@ use catraca::core::batch::BlockReply;
 use catraca::core::cell::block::Origin;
 use catraca::core::time::parse_span;
 use catraca::json::origin_name;
-use catraca::records::{AttributeValue, BlockId, BlockQuery, BlockStates, SubjectKey};
+use catraca::records::{AttributeValue, BlockId, BlockQuery, BlockStates, Incomplete, SubjectKey};
 use catraca::{BlockProposal, Span};
 use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiRequest, ApiResult, Problem, parse_number, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_limit, to_json};
 use crate::auth::Role;
 use crate::http::bodies::record_bodies;
 use crate::http::bodies::schema_values;
@@ -26,6 +26,9 @@ pub struct BlockPage {
     blocks: Vec<ListedBlock>,
     /// The `after` of the next page; null on the last.
     next: Option<String>,
+    /// Why the newest entries may be missing; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incomplete: Option<&'static str>,
 }
 
 /// A block, or a ban of several identities.
@@ -47,10 +50,10 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
         states: state.map(parse_states).transpose()?.unwrap_or_default(),
         namespace: request.caller.visible_namespace(namespace)?.map(str::to_owned),
         policy: policy.map(str::to_owned),
-        about: stored_forms(request, attribute, value)?,
+        about: stored_forms(request, attribute, value).await?,
         origin: origin.map(parse_origin).transpose()?,
         after: after.map(parse_cursor).transpose()?,
-        limit: parse_number("limit", limit)?.unwrap_or(defaults.limit),
+        limit: parse_limit(limit, defaults.limit)?,
     };
     let page = request.app().blocks(query).await?;
     let now = request.app().now();
@@ -59,18 +62,21 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
         members: record_bodies::block_members(&listed.members),
     });
     let blocks = blocks.collect();
-    to_json(&BlockPage { blocks, next: page.next.map(|next| next.to_string()) })
+    let next = page.next.map(|next| next.to_string());
+    to_json(&BlockPage { blocks, next, incomplete: page.incomplete.map(Incomplete::as_str) })
 }
 
 /// The value to search for, in every form that the records may hold: as it is, or as a pseudonym
 /// under the current secret or an older one.
-fn stored_forms(
+async fn stored_forms(
     request: &ApiRequest,
     attribute: Option<&str>,
     value: Option<&str>,
 ) -> Result<Vec<AttributeValue>, Problem> {
     match (attribute, value) {
-        (Some(attribute), Some(value)) => Ok(request.app().stored_values(attribute, value)?),
+        (Some(attribute), Some(value)) => {
+            Ok(request.app().values_to_find(attribute, value).await?)
+        }
         (None, None) => Ok(Vec::new()),
         _ => {
             let detail = "send `attribute` and `value` together, such as attribute=ip and \
@@ -194,6 +200,9 @@ pub struct BlockHistory {
     members: Vec<record_bodies::BlockMember>,
     /// Every act, oldest first.
     history: Vec<record_bodies::BlockHistoryEntry>,
+    /// Why the newest entries may be missing; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incomplete: Option<&'static str>,
 }
 
 /// `GET /v1/blocks/{id}`.
@@ -204,7 +213,8 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
     let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
     let block = record_bodies::BlockBody::new(request.app(), &found.row, request.app().now());
     let members = record_bodies::block_members(&found.members);
-    to_json(&BlockHistory { block, members, history })
+    let incomplete = found.incomplete.map(Incomplete::as_str);
+    to_json(&BlockHistory { block, members, history, incomplete })
 }
 
 /// What to release, and why.

@@ -3,13 +3,15 @@
 //! Facts that operators set take precedence over those of the catalog. The records hold
 //! pseudonyms in place of private values.
 
+use std::collections::BTreeMap;
+
 use catraca::app::{FACTS_MAX, FactMap, TEXT_MAX};
-use catraca::records::FactCursor;
+use catraca::records::{FactCursor, Incomplete};
 use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiRequest, ApiResult, Problem, parse_number, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_limit, to_json};
 use crate::http::bodies::schema_values;
 
 /// Default number of rows in a page.
@@ -21,11 +23,17 @@ pub struct FactPage {
     facts: Vec<StatedFact>,
     /// The `after` of the next page; null on the last.
     next: Option<String>,
+    /// Why the newest entries may be missing; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incomplete: Option<&'static str>,
 }
 
 /// A fact that an operator set.
 #[derive(Serialize, JsonSchema)]
 pub struct StatedFact {
+    /// The only namespace in which it applies; null if it applies in all.
+    #[schemars(example = &"shop")]
+    namespace: Option<String>,
     #[schemars(example = &"participant")]
     attribute: String,
     /// The value, or its pseudonym if the attribute is private.
@@ -43,14 +51,17 @@ pub struct StatedFact {
     by: Option<String>,
 }
 
-/// `GET /v1/facts`: the facts that operators set, ordered by attribute, value and name.
+/// `GET /v1/facts`: the facts that operators set, ordered by attribute, value, name
+/// and namespace.
 pub async fn list(request: &ApiRequest) -> ApiResult {
-    let [after, limit] = request.query_params(["after", "limit"])?;
+    let [namespace, after, limit] = request.query_params(["namespace", "after", "limit"])?;
+    let namespace = request.caller.visible_namespace(namespace)?;
     let invalid = |_| Problem::bad("bad-query", "`after` must be the `next` of the previous page");
     let after = after.map(serde_json::from_str::<FactCursor>).transpose().map_err(invalid)?;
-    let limit = parse_number("limit", limit)?.unwrap_or(PAGE);
-    let page = request.app().stated_facts(after, limit).await?;
+    let limit = parse_limit(limit, PAGE)?;
+    let page = request.app().stated_facts(namespace, after, limit).await?;
     let facts = page.rows.into_iter().map(|row| StatedFact {
+        namespace: row.namespace,
         attribute: row.about.attribute,
         value: row.about.value,
         name: row.name,
@@ -60,12 +71,16 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     });
     let next = page.next.map(|cursor| serde_json::to_string(&cursor)).transpose();
     let next = next.map_err(|error| Problem::internal(&error))?;
-    to_json(&FactPage { facts: facts.collect(), next })
+    let incomplete = page.incomplete.map(Incomplete::as_str);
+    to_json(&FactPage { facts: facts.collect(), next, incomplete })
 }
 
 /// The facts about one value.
 #[derive(Serialize, JsonSchema)]
 pub struct ValueFacts {
+    /// The namespace in which operators set them; null for those of all namespaces.
+    #[schemars(example = &"shop")]
+    namespace: Option<String>,
     #[schemars(example = &"participant")]
     attribute: String,
     #[schemars(example = example())]
@@ -74,20 +89,23 @@ pub struct ValueFacts {
 
 /// `GET /v1/facts/{attribute}/{value}`.
 pub async fn show(request: &ApiRequest) -> ApiResult {
-    let [] = request.query_params([])?;
+    let [namespace] = request.query_params(["namespace"])?;
+    let namespace = request.caller.visible_namespace(namespace)?;
     let attribute = request.path_param(0).to_owned();
-    let facts = request.app().facts_about(&attribute, request.path_param(1))?;
+    let facts = request.app().facts_about(namespace, &attribute, request.path_param(1))?;
     if facts.is_empty() {
         let detail = format!("there are no facts about this value of `{attribute}`");
         return Err(Problem::new(StatusCode::NOT_FOUND, "unknown-value", detail));
     }
-    to_json(&ValueFacts { attribute, facts })
+    to_json(&ValueFacts { namespace: namespace.map(str::to_owned), attribute, facts })
 }
 
 /// Facts to set.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewFacts {
+    /// The only namespace in which they apply; the default is all, or that of the key.
+    namespace: Option<String>,
     #[schemars(extend("minProperties" = 1, "maxProperties" = FACTS_MAX), example = example())]
     facts: FactMap,
     /// For the audit.
@@ -95,14 +113,32 @@ pub struct NewFacts {
     why: Option<String>,
 }
 
+/// Which facts to delete, and why.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FactsToForget {
+    /// The namespace of the facts; the default is those of all, or of that of the key.
+    namespace: Option<String>,
+    /// For the audit.
+    #[schemars(length(max = TEXT_MAX), example = &"the plan has ended")]
+    why: Option<String>,
+}
+
 /// The facts about one value, before and after a change.
 #[derive(Serialize, JsonSchema)]
 pub struct ChangedFacts {
+    /// The only namespace in which they apply; null if they apply in all.
+    #[schemars(example = &"shop")]
+    namespace: Option<String>,
     #[schemars(example = &"participant")]
     attribute: String,
     before: FactMap,
     #[schemars(example = example())]
     after: FactMap,
+    /// How many facts of single namespaces are ignored from now on, by namespace: they have the
+    /// same name, and are about another attribute. Empty for facts of one namespace.
+    #[schemars(example = BTreeMap::from([("shop", 2)]))]
+    ignored: BTreeMap<String, usize>,
     /// Whether it is on disk.
     durable: bool,
 }
@@ -118,23 +154,32 @@ pub async fn set(request: &ApiRequest) -> ApiResult {
     let attribute = request.path_param(0);
     let value = request.path_param(1);
     let app = &request.app();
-    let changed = app.set_facts(&operator, attribute, value, body.facts).await?;
-    to_json(&ChangedFacts::new(attribute, changed))
+    let namespace = request.entry_namespace(body.namespace.as_deref()).await?;
+    let own = namespace.as_deref();
+    let changed = app.set_facts(&operator, own, attribute, value, body.facts).await?;
+    to_json(&ChangedFacts::new(namespace, attribute, changed))
 }
 
 /// `DELETE /v1/facts/{attribute}/{value}`.
 pub async fn delete(request: &ApiRequest) -> ApiResult {
-    let reason = request.audit_reason()?;
-    let operator = request.operator(reason.why.as_deref());
+    let body: FactsToForget =
+        if request.body.is_empty() { FactsToForget::default() } else { request.json_body()? };
+    let operator = request.operator(body.why.as_deref());
     let attribute = request.path_param(0);
+    let value = request.path_param(1);
     let app = &request.app();
-    let changed = app.forget_facts(&operator, attribute, request.path_param(1)).await?;
-    to_json(&ChangedFacts::new(attribute, changed))
+    let namespace = request.entry_namespace(body.namespace.as_deref()).await?;
+    let changed = app.forget_facts(&operator, namespace.as_deref(), attribute, value).await?;
+    to_json(&ChangedFacts::new(namespace, attribute, changed))
 }
 
 impl ChangedFacts {
-    fn new(attribute: &str, changed: catraca::app::ChangedFacts) -> Self {
-        let catraca::app::ChangedFacts { before, after, durable } = changed;
-        Self { attribute: attribute.to_owned(), before, after, durable }
+    fn new(
+        namespace: Option<String>,
+        attribute: &str,
+        changed: catraca::app::ChangedFacts,
+    ) -> Self {
+        let catraca::app::ChangedFacts { before, after, ignored, durable } = changed;
+        Self { namespace, attribute: attribute.to_owned(), before, after, ignored, durable }
     }
 }

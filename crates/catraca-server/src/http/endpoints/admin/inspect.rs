@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use catraca::app::Inspection;
+use catraca::Time;
+use catraca::app::{EntrySource, InspectedEntry, Inspection};
 use catraca::json::DecisionRowBody;
+use catraca::records::Incomplete;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiRequest, ApiResult, to_json};
-use crate::http::bodies::record_bodies::BlockBody;
+use crate::http::bodies::record_bodies::{BlockBody, ListTargetBody};
+use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::OwnedSubject;
 
 /// The subject to inspect.
@@ -30,12 +33,44 @@ pub struct InspectionBody<'a> {
     /// `allowlisted` or `blocklisted` if a list decides for this subject, before its policies; null
     /// otherwise.
     list: Option<&'static str>,
+    /// The entry of that list; null if no list decides.
+    list_entry: Option<InspectedEntryBody>,
     /// Every policy that applies to these attributes, as a check of cost one would see it.
     policies: Vec<InspectedPolicyBody<'a>>,
     /// The facts about the values of the subject.
     facts: BTreeMap<&'a str, &'a str>,
     /// The active blocks that name a value of the subject, newest first.
     blocks: Vec<BlockBody>,
+    /// Why the newest blocks may be missing; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incomplete: Option<&'static str>,
+}
+
+/// The list entry that decides for a subject.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InspectedEntry")]
+struct InspectedEntryBody {
+    /// The only namespace in which it applies; null if it applies in all.
+    #[schemars(example = &"shop")]
+    namespace: Option<String>,
+    #[serde(flatten)]
+    target: ListTargetBody,
+    /// Null if none was given, and for a key that is bound to a namespace if the entry applies in
+    /// all of them.
+    #[schemars(example = &"open proxies")]
+    reason: Option<String>,
+    /// The operator; null for an entry of the catalog, and where `reason` is hidden.
+    #[schemars(example = &"ana")]
+    by: Option<String>,
+    /// When an operator added or last changed it; null for an entry of the catalog.
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
+    since: Option<String>,
+    /// When it ends; null if it lasts until it is removed.
+    #[schemars(extend("format" = "date-time"))]
+    until: Option<String>,
+    /// Where it comes from: a file of the `catalog`, or `run-time`.
+    #[schemars(extend("enum" = ["catalog", "run-time"]), example = &"run-time")]
+    source: &'static str,
 }
 
 /// One policy that applies to a subject.
@@ -55,17 +90,41 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
     let subject = request.caller.with_fixed_attributes(body.subject.subject())?;
     let namespace = request.act_namespace(body.namespace.as_deref()).await?;
     let app = request.app();
-    let Inspection { list, policies, facts, blocks } = app.inspect(&namespace, &subject).await?;
+    let found = app.inspect(&namespace, &subject).await?;
+    let Inspection { list, policies, facts, blocks, incomplete } = found;
     let now = app.now();
+    let is_bound = request.caller.bound_namespace().is_some();
     let policies = policies.iter().map(|found| InspectedPolicyBody {
         row: DecisionRowBody::from(&found.row),
         message: found.message.as_deref(),
     });
     to_json(&InspectionBody {
         namespace,
-        list: list.map(|reason| reason.as_str()),
+        list: list.as_ref().map(|found| found.decision.as_str()),
+        list_entry: list.map(|found| entry_body(found, is_bound)),
         policies: policies.collect(),
         facts: facts.iter().map(|(name, fact)| (name.as_str(), fact.as_str())).collect(),
         blocks: blocks.iter().map(|row| BlockBody::new(app, row, now)).collect(),
+        incomplete: incomplete.map(Incomplete::as_str),
     })
+}
+
+/// The body of an entry. An entry of all namespaces is not of the operators of one: a key that is
+/// bound to a namespace does not see who made it and why.
+fn entry_body(found: InspectedEntry, is_bound: bool) -> InspectedEntryBody {
+    let InspectedEntry { entry, source, .. } = found;
+    let is_hidden = is_bound && entry.namespace.is_none();
+    let (source, since, by) = match source {
+        EntrySource::Catalog => ("catalog", None, None),
+        EntrySource::RunTime { since, by } => ("run-time", since, by),
+    };
+    InspectedEntryBody {
+        target: ListTargetBody::from(&entry.target),
+        namespace: entry.namespace,
+        reason: entry.reason.filter(|_| !is_hidden),
+        by: by.filter(|_| !is_hidden),
+        since: since.map(Time::to_rfc3339),
+        until: entry.until.map(Time::to_rfc3339),
+        source,
+    }
 }

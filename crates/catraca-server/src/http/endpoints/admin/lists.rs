@@ -3,21 +3,22 @@
 //! An entry is about an address range or an attribute value, and may have an end. Entries about
 //! private values hold pseudonyms.
 
+use std::collections::BTreeMap;
+
 use catraca::Time;
 use catraca::app::{ListTargetText, NewListEntry, TEXT_MAX};
 use catraca::core::lists::AccessListEntry;
+use catraca::core::located::names::NAME_MAX;
 use catraca::core::request::VALUE_BYTES_MAX;
-use catraca::records::ListName;
+use catraca::records::{Incomplete, ListName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::blocks::parse_duration;
-use super::{ApiRequest, ApiResult, Problem, parse_instant, parse_number, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_instant, parse_limit, parse_number, to_json};
 use crate::http::bodies::record_bodies;
 use crate::http::bodies::wire::{is_list, read_list};
 
-/// Maximum length of an attribute's name, in bytes; the catalog has the same.
-const NAME_MAX: usize = 64;
 /// Default number of rows in a page.
 const PAGE: u32 = 50;
 
@@ -58,6 +59,8 @@ pub async fn remove_from_allowlist(request: &ApiRequest) -> ApiResult {
     "range": "203.0.113.0/24", "reason": "open proxies", "for": "7d",
 }))]
 pub struct NewEntry {
+    /// The only namespace in which it applies; the default is all, or that of the key.
+    namespace: Option<String>,
     /// An address range, or one address.
     range: Option<String>,
     /// An attribute other than `ip`.
@@ -83,6 +86,8 @@ pub struct NewEntry {
 #[serde(deny_unknown_fields)]
 #[schemars(example = serde_json::json!({ "range": "203.0.113.0/24", "why": "they have moved" }))]
 pub struct EntryToRemove {
+    /// The namespace of the entry; the default is an entry of all, or of that of the key.
+    namespace: Option<String>,
     range: Option<String>,
     attribute: Option<String>,
     value: Option<String>,
@@ -97,9 +102,13 @@ pub struct ListPage {
     entries: Vec<record_bodies::ListEntry>,
     /// The `after` of the next page; null on the last.
     next: Option<String>,
-    /// The number of entries in the catalog, which are not listed: only the catalog changes them.
+    /// The number of entries in the catalog that apply, which are not listed: only the catalog
+    /// changes them.
     #[schemars(example = 2)]
     catalog_entries: usize,
+    /// Why the newest entries may be missing; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incomplete: Option<&'static str>,
 }
 
 /// The entries that a request added.
@@ -135,13 +144,17 @@ pub struct RemovedEntry {
 pub struct AddedEntry {
     #[serde(flatten)]
     terms: EntryTerms,
-    /// The entry about the same range or value that it replaced; null if there was none.
+    /// The entry about the same range or value and namespace that it replaced; null if there was
+    /// none.
     before: Option<EntryTerms>,
 }
 
 /// The target, the reason and the end of an entry.
 #[derive(Serialize, JsonSchema)]
 pub struct EntryTerms {
+    /// The only namespace in which it applies; null if it applies in all.
+    #[schemars(example = &"shop")]
+    namespace: Option<String>,
     #[serde(flatten)]
     target: record_bodies::ListTargetBody,
     #[schemars(example = &"open proxies")]
@@ -153,18 +166,24 @@ pub struct EntryTerms {
 
 /// A page of the entries in the records, with the number of entries in the catalog.
 async fn page(request: &ApiRequest, list: ListName) -> ApiResult {
-    let [after, limit] = request.query_params(["after", "limit"])?;
+    let [namespace, after, limit] = request.query_params(["namespace", "after", "limit"])?;
+    let namespace = request.caller.visible_namespace(namespace)?;
     let after = parse_number("after", after)?;
-    let limit = parse_number("limit", limit)?.unwrap_or(PAGE);
-    let page = request.app().list_entries(list, after, limit).await?;
+    let limit = parse_limit(limit, PAGE)?;
+    let page = request.app().list_entries(list, namespace, after, limit).await?;
     let entries = page.rows.iter().map(record_bodies::ListEntry::from).collect();
     let catalog = request.app().catalog();
     let catalog_list = match list {
         ListName::Allow => &catalog.allowlist,
         ListName::Block => &catalog.blocklist,
     };
+    let is_visible = |entry: &&AccessListEntry| {
+        namespace.is_none() || entry.namespace.is_none() || entry.namespace.as_deref() == namespace
+    };
+    let catalog_entries = catalog_list.iter().filter(is_visible).count();
     let next = page.next.map(|next| next.to_string());
-    to_json(&ListPage { entries, next, catalog_entries: catalog_list.len() })
+    let incomplete = page.incomplete.map(Incomplete::as_str);
+    to_json(&ListPage { entries, next, catalog_entries, incomplete })
 }
 
 async fn add(request: &ApiRequest, list: ListName) -> ApiResult {
@@ -172,7 +191,9 @@ async fn add(request: &ApiRequest, list: ListName) -> ApiResult {
     let is_list = is_list(&request.body);
     let bodies: Vec<NewEntry> =
         if is_list { read_list(&request.body)? } else { vec![request.json_body()?] };
-    let parsed: Vec<_> = bodies.iter().map(|body| parse_entry(request, body)).collect();
+    let namespaces = entry_namespaces(request, &bodies).await?;
+    let parse = |(body, namespace)| parse_entry(request, body, namespace);
+    let parsed: Vec<_> = bodies.iter().zip(namespaces).map(parse).collect();
     // A single entry fails with its own problem, a list with one that names all invalid entries.
     let entries: Vec<AccessListEntry> =
         if is_list { all_valid(parsed)? } else { parsed.into_iter().collect::<Result<_, _>>()? };
@@ -187,6 +208,25 @@ async fn add(request: &ApiRequest, list: ListName) -> ApiResult {
     });
     let entries = entries.collect();
     to_json(&AddedEntries { list: list.as_str(), entries, durable: added.durable, dry_run })
+}
+
+/// The namespace of each entry. Each name is looked up once.
+async fn entry_namespaces(
+    request: &ApiRequest,
+    bodies: &[NewEntry],
+) -> Result<Vec<Option<String>>, Problem> {
+    let mut known: BTreeMap<Option<&str>, Option<String>> = BTreeMap::new();
+    let mut namespaces = Vec::with_capacity(bodies.len());
+    for body in bodies {
+        let stated = body.namespace.as_deref();
+        let namespace = match known.get(&stated) {
+            Some(namespace) => namespace.clone(),
+            None => request.entry_namespace(stated).await?,
+        };
+        known.insert(stated, namespace.clone());
+        namespaces.push(namespace);
+    }
+    Ok(namespaces)
 }
 
 fn parse_dry_run(request: &ApiRequest) -> Result<bool, Problem> {
@@ -223,12 +263,18 @@ async fn remove(request: &ApiRequest, list: ListName) -> ApiResult {
     let body: EntryToRemove = request.json_body()?;
     let operator = request.operator(body.why.as_deref());
     let target = target_text(body.range.as_ref(), body.attribute.as_ref(), body.value.as_ref())?;
-    let removed = request.app().remove_from_list(&operator, list, &target).await?;
+    let namespace = request.entry_namespace(body.namespace.as_deref()).await?;
+    let namespace = namespace.as_deref();
+    let removed = request.app().remove_from_list(&operator, list, namespace, &target).await?;
     let before = EntryTerms::from(&removed.before);
     to_json(&RemovedEntry { list: list.as_str(), before, after: (), durable: removed.durable })
 }
 
-fn parse_entry(request: &ApiRequest, body: &NewEntry) -> Result<AccessListEntry, Problem> {
+fn parse_entry(
+    request: &ApiRequest,
+    body: &NewEntry,
+    namespace: Option<String>,
+) -> Result<AccessListEntry, Problem> {
     let app = request.app();
     let until = match (&body.r#for, &body.until) {
         (Some(text), None) => {
@@ -241,6 +287,7 @@ fn parse_entry(request: &ApiRequest, body: &NewEntry) -> Result<AccessListEntry,
         }
     };
     Ok(app.list_entry(&NewListEntry {
+        namespace,
         target: target_text(body.range.as_ref(), body.attribute.as_ref(), body.value.as_ref())?,
         until,
         reason: body.reason.clone(),
@@ -268,6 +315,7 @@ fn target_text(
 impl From<&AccessListEntry> for EntryTerms {
     fn from(entry: &AccessListEntry) -> Self {
         Self {
+            namespace: entry.namespace.clone(),
             target: record_bodies::ListTargetBody::from(&entry.target),
             reason: entry.reason.clone(),
             until: entry.until.map(Time::to_rfc3339),

@@ -3,8 +3,8 @@
 use catraca::App;
 use catraca::app::TEXT_MAX;
 use catraca::core::catalog::Catalog;
-use catraca::core::policy::{KeySpec, Mode, Policy};
-use catraca::explain::describe_block;
+use catraca::core::policy::{BanRule, KeySpec, Mode, Policy, Tier};
+use catraca::explain::{describe_block, describe_price, tier_condition};
 use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,10 +41,10 @@ pub struct PolicyBody {
     /// How long an excess blocks.
     #[schemars(example = &"30m")]
     block: Option<String>,
-    #[schemars(example = 0)]
-    tiers: usize,
-    #[schemars(example = 0)]
-    bans: usize,
+    /// Other terms for some callers; the first tier whose condition holds applies.
+    tiers: Vec<TierBody>,
+    /// Rules that ban on an outcome.
+    bans: Vec<BanBody>,
     debt: bool,
     /// The policy used instead if a key attribute is missing, or if no tier matches.
     otherwise: Option<String>,
@@ -53,6 +53,45 @@ pub struct PolicyBody {
     mode: &'static str,
     /// Whether an operator set the mode.
     overridden: bool,
+}
+
+/// The terms of the callers that match a condition.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Tier")]
+struct TierBody {
+    /// The attributes and their values; those of private attributes are not shown.
+    #[schemars(example = &"plan = gold")]
+    when: String,
+    #[schemars(example = &"window 100 per 15m")]
+    limit: String,
+    /// How long an excess blocks.
+    #[schemars(example = &"30m")]
+    block: Option<String>,
+    /// The price of a request.
+    #[schemars(example = &"the request's cost, or 1")]
+    cost: String,
+}
+
+/// A rule that bans on an outcome.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Ban")]
+struct BanBody {
+    #[schemars(example = &"scanning accounts")]
+    reason: String,
+    /// The condition.
+    #[schemars(example = &"status == 404")]
+    when: String,
+    /// How long the ban lasts.
+    #[schemars(example = &"24h")]
+    r#for: String,
+    /// The rate of outcomes that starts the ban; null if the first one does.
+    #[schemars(example = &"20 per 1m")]
+    after: Option<String>,
+    /// The status of the response to a banned caller, if the rule sets one.
+    #[schemars(example = 403)]
+    status: Option<u16>,
+    /// The message to a banned caller, if the rule has one.
+    message: Option<String>,
 }
 
 /// A policy, and the revision of its catalog.
@@ -140,14 +179,34 @@ fn policy_body(app: &App, catalog: &Catalog, policy: &Policy) -> PolicyBody {
         group: policy.group.as_deref().map(str::to_owned),
         by,
         each,
-        limit: terms.map(|terms| terms.limit.describe()),
+        limit: terms.map(|terms| terms.describe_limit()),
         block: terms.and_then(|terms| terms.block).map(describe_block),
-        tiers: policy.tiers.len(),
-        bans: policy.bans.len(),
+        tiers: policy.tiers.iter().map(|tier| tier_body(catalog, tier)).collect(),
+        bans: policy.bans.iter().map(ban_body).collect(),
         debt: policy.debt,
         otherwise: policy.otherwise.map(|id| catalog.policy(id).name.to_string()),
         mode: app.effective_mode(policy).as_str(),
         overridden: app.engine().mode_override(&policy.name).is_some(),
+    }
+}
+
+fn tier_body(catalog: &Catalog, tier: &Tier) -> TierBody {
+    TierBody {
+        when: tier_condition(catalog, tier),
+        limit: tier.terms.describe_limit(),
+        block: tier.terms.block.map(describe_block),
+        cost: describe_price(&tier.terms),
+    }
+}
+
+fn ban_body(ban: &BanRule) -> BanBody {
+    BanBody {
+        reason: ban.reason.to_string(),
+        when: ban.when.source().to_owned(),
+        r#for: describe_block(ban.penalty),
+        after: ban.after.map(|rate| rate.to_string()),
+        status: ban.status,
+        message: ban.message.as_deref().map(str::to_owned),
     }
 }
 

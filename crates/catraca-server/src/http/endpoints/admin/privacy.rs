@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use catraca::Time;
 use catraca::app::TEXT_MAX;
+use catraca::records::ExportedFact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +37,11 @@ pub struct PrivacyExport {
     attribute: String,
     blocks: Vec<ExportedBlock>,
     lists: Vec<ExportedEntry>,
-    /// Facts by name.
+    /// Facts that apply in all namespaces, by name.
     facts: BTreeMap<String, String>,
+    /// Facts that apply in one namespace only, by namespace.
+    #[schemars(example = serde_json::json!({ "shop": { "plan": "gold" } }))]
+    namespace_facts: BTreeMap<String, BTreeMap<String, String>>,
     /// What operators did about this identifier.
     acts: Vec<record_bodies::AuditEntry>,
     /// Why counters are not included.
@@ -58,6 +62,9 @@ pub struct ExportedBlock {
 /// An entry of a list about the identifier.
 #[derive(Serialize, JsonSchema)]
 pub struct ExportedEntry {
+    /// The only namespace in which it applies; null if it applies in all.
+    #[schemars(example = &"shop")]
+    namespace: Option<String>,
     #[schemars(example = &"blocklist")]
     list: String,
     reason: Option<String>,
@@ -113,16 +120,27 @@ pub async fn export(request: &ApiRequest) -> ApiResult {
         block: record_bodies::BlockBody::new(app, row, now),
         history: history.iter().map(record_bodies::BlockHistoryEntry::from).collect(),
     });
-    let lists = found.lists.iter().map(|(list, reason, until)| {
-        let until = until.map(|until| Time::from_micros(until).to_rfc3339());
-        ExportedEntry { list: list.to_string(), reason: reason.clone(), until }
+    let lists = found.lists.into_iter().map(|entry| ExportedEntry {
+        namespace: entry.namespace,
+        list: entry.list,
+        reason: entry.reason,
+        until: entry.until.map(Time::to_rfc3339),
     });
-    let facts = found.facts.iter().map(|(name, fact)| (name.to_string(), fact.to_string()));
+    let mut facts = BTreeMap::new();
+    let mut namespace_facts: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for ExportedFact { namespace, name, fact } in found.facts {
+        let facts = match namespace {
+            None => &mut facts,
+            Some(namespace) => namespace_facts.entry(namespace).or_default(),
+        };
+        facts.insert(name, fact);
+    }
     to_json(&PrivacyExport {
         attribute: body.attribute,
         blocks: blocks.collect(),
         lists: lists.collect(),
-        facts: facts.collect(),
+        facts,
+        namespace_facts,
         acts: found.audit.iter().map(record_bodies::AuditEntry::from).collect(),
         counters: COUNTERS,
         durable: export.durable,

@@ -2,6 +2,7 @@
 //!
 //! An invalid catalog is refused with all of its errors, and the old one stays in use.
 
+use catraca::Time;
 use catraca::app::OrphanedBlocks;
 use catraca::core::select::orphan::OrphanReason;
 use catraca::records::BlockRow;
@@ -27,6 +28,11 @@ pub struct ReloadBody {
     changes: Vec<String>,
     /// Settings that changed since the server started, and take effect at its next start.
     after_restart: Vec<String>,
+    /// Since when the revision is in force, if it was in force before this call, such as because
+    /// the server saw the changed files first; null if this call applied it. The call is in the
+    /// audit in both cases.
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
+    in_force_since: Option<String>,
     /// Whether this was a dry run, which changes nothing.
     dry_run: bool,
     /// The number of blocks in force that deny no request any more, because the catalog makes
@@ -83,6 +89,7 @@ pub async fn reload(request: &ApiRequest) -> ApiResult {
             revision: done.revision,
             changes: done.changes,
             after_restart: done.after_restart,
+            in_force_since: done.in_force_since.map(Time::to_rfc3339),
             durable: done.durable,
         }),
         Err(error) => {

@@ -5,7 +5,8 @@ use catraca::{Span, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ApiRequest, ApiResult, Problem, parse_instant, parse_number, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_instant, parse_limit, to_json};
+use crate::context::CallerGate;
 use crate::http::bodies::record_bodies::{DecisionCounts, TopBlockedSubject};
 use crate::http::bodies::schema_values;
 
@@ -23,6 +24,31 @@ pub struct PolicyStats {
     /// Gates that checks named since the start and that the catalog does not declare, at most
     /// 1,000.
     unlisted_gates: Vec<String>,
+    /// Which program uses which gate, since the start of this node.
+    callers: Vec<CallerTotals>,
+}
+
+/// Which program uses which gate, since the start of this node.
+#[derive(Serialize, JsonSchema)]
+pub struct CallerStats {
+    callers: Vec<CallerTotals>,
+}
+
+/// Checks of one gate by one program, as it names itself in the header `Catraca-Caller`.
+#[derive(Serialize, JsonSchema)]
+pub struct CallerTotals {
+    /// `(invalid)` if the header was not a name, and `(other)` beyond 1,000 pairs in a namespace.
+    #[schemars(example = &"shop/1.4")]
+    caller: String,
+    #[schemars(example = &"login")]
+    gate: String,
+    /// The namespace of its key.
+    #[schemars(example = &"default")]
+    namespace: String,
+    #[schemars(example = 1000)]
+    checks: u64,
+    #[schemars(example = 50)]
+    denied: u64,
 }
 
 /// Verdicts of one policy: a request counts once in each policy that it was checked against.
@@ -82,7 +108,20 @@ pub async fn by_policy(request: &ApiRequest) -> ApiResult {
     // The totals are those of actions: a request has one action, but a verdict of each policy.
     let period = Period::of(from, to, &totals.actions);
     let unlisted_gates = request.app().engine().undeclared_gates();
-    to_json(&PolicyStats { policies: policies.collect(), period, unlisted_gates })
+    let callers = callers_of(request);
+    to_json(&PolicyStats { policies: policies.collect(), period, unlisted_gates, callers })
+}
+
+/// `GET /v1/stats/callers`.
+pub async fn by_caller(request: &ApiRequest) -> ApiResult {
+    let [] = request.query_params([])?;
+    to_json(&CallerStats { callers: callers_of(request) })
+}
+
+/// The programs that an operator may see: those of its namespace, if its key is bound to one.
+fn callers_of(request: &ApiRequest) -> Vec<CallerTotals> {
+    let pairs = request.context().callers.pairs(request.caller.bound_namespace());
+    pairs.iter().map(|pair| CallerTotals::from(&**pair)).collect()
 }
 
 /// `GET /v1/stats/actions`.
@@ -100,7 +139,7 @@ pub async fn top_blocked(request: &ApiRequest) -> ApiResult {
     let [from, limit] = request.query_params(["from", "limit"])?;
     let app = &request.app();
     let from = parse_instant("from", from)?.unwrap_or(app.now().before(DAY));
-    let limit = parse_number("limit", limit)?.unwrap_or(TOP_DEFAULT);
+    let limit = parse_limit(limit, TOP_DEFAULT)?;
     let rows = app.top_blocked(from, limit).await?;
     let subjects = rows.iter().map(TopBlockedSubject::from).collect();
     to_json(&TopBlockedSubjects { from: from.to_rfc3339(), subjects })
@@ -117,6 +156,18 @@ fn period(request: &ApiRequest) -> Result<(Time, Time), Problem> {
         return Err(Problem::bad("bad-query", "`from` must be before `to`"));
     }
     Ok((from, to))
+}
+
+impl From<&CallerGate> for CallerTotals {
+    fn from(pair: &CallerGate) -> Self {
+        Self {
+            caller: pair.caller.to_string(),
+            gate: pair.gate.to_string(),
+            namespace: pair.namespace.to_string(),
+            checks: pair.checks(),
+            denied: pair.denials(),
+        }
+    }
 }
 
 impl Period {

@@ -9,6 +9,7 @@ use catraca::LockError;
 use catraca::core::lock::LeaseId;
 use catraca::core::lock::reply::{AcquireReply, Conflict, LeaseState, ReleaseReply, RenewReply};
 use catraca::core::lock::requests::Acquire;
+use catraca::json::{EndedLease, GrantedLease, LockConflict, RenewedLease};
 use catraca::locks::LockAttempt;
 use catraca::{Span, Time};
 use hyper::http::StatusCode;
@@ -17,7 +18,6 @@ use super::{
     ApiRequest, ApiResult, respond_json, respond_json_with_status, retry_after, with_lease_headers,
 };
 use crate::http::bodies::lock_requests::{AcquireLock, EndLease, RenewLock};
-use crate::http::bodies::lock_responses::{EndedLease, GrantedLease, LockConflict, RenewedLease};
 use crate::http::bodies::problem::Problem;
 use crate::listener::Phase;
 
@@ -85,7 +85,7 @@ async fn acquire_while_connected(
             attempt = &mut acquiring => return attempt,
             _ = probes.tick() => {
                 // Restarts the timeout of the connection: this request waits on purpose.
-                request.connection().enter(Phase::Body);
+                request.connection().enter(Phase::Handler);
                 if request.connection().has_peer_closed() {
                     // Dropping `acquiring` leaves the queue. No client receives this error.
                     return Err(LockError::Stopping);
@@ -156,7 +156,7 @@ pub async fn release(request: &ApiRequest) -> ApiResult {
 
 /// 200 also if the lease had ended already or has another holder: see `outcome`.
 pub fn release_response(reply: ReleaseReply) -> ApiResult {
-    respond_json(&EndedLease { released: reply == ReleaseReply::Released, outcome: reply.as_str() })
+    respond_json(&EndedLease::from(reply))
 }
 
 /// The problem for a lease that has ended.

@@ -15,11 +15,12 @@ use tracing::warn;
 use super::{ApiRequest, ApiResult, respond_json};
 use crate::http::bodies::lock_responses::{ListedLease, LockCounts};
 use crate::http::bodies::problem::Problem;
+use crate::http::endpoints::admin::parse_limit;
 
 /// How long the names of a lease that was ended stay taken, unless given.
 const COOL_DOWN_DEFAULT_MS: i64 = 5_000;
 /// Default number of leases in a page.
-const PAGE_DEFAULT: usize = 50;
+const PAGE_DEFAULT: u32 = 50;
 
 /// A page of active leases.
 #[derive(Serialize, JsonSchema)]
@@ -36,8 +37,7 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     let tenant = request.caller.allowed_tenant(tenant)?;
     let filter = LeaseFilter { tenant: tenant.as_deref(), kind, prefix };
     let after = parse_number("after", after)?.unwrap_or(0);
-    let limit = parse_number("limit", limit)?.and_then(|limit| usize::try_from(limit).ok());
-    let limit = limit.unwrap_or(PAGE_DEFAULT);
+    let limit = parse_limit(limit, PAGE_DEFAULT)? as usize;
     let page = request.locks().list(request.namespace(), &filter, after, limit).await?;
     let locks = page.leases.iter().map(ListedLease::from).collect();
     respond_json(&LockPage { locks, next: page.next.map(|next| next.to_string()) })

@@ -2,6 +2,7 @@
 
 use catraca::core::lock::reply::{Busy, ConfirmReply, MoveReply};
 use catraca::core::lock::requests::{AvailabilityQuery, Move};
+use catraca::json::{ConfirmedSlot, EndedHold};
 use catraca::{Span, Time};
 use hyper::http::StatusCode;
 use schemars::JsonSchema;
@@ -14,7 +15,7 @@ use super::{ApiRequest, ApiResult, respond_json, respond_json_with_status, with_
 use crate::http::bodies::lock_requests::{
     ConfirmSlot, EndLease, HoldSlot, InstantBody, MoveSlot, one_or_several,
 };
-use crate::http::bodies::lock_responses::{ConfirmedSlot, EndedHold, MovedSlot};
+use crate::http::bodies::lock_responses::MovedSlot;
 use crate::http::bodies::problem::Problem;
 use crate::http::bodies::schema_values;
 

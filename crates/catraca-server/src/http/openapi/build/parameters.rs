@@ -1,5 +1,6 @@
 //! The `parameters` of an operation: those of its path and of its query.
 
+use catraca::records::PAGE_MAX;
 use serde_json::{Value, json};
 
 use crate::http::bodies::schema_values;
@@ -44,6 +45,9 @@ fn query_parameter(parameter: &QueryParameter) -> Value {
         }
         ParameterType::Number(example) => {
             (json!({ "type": "integer", "format": "int64", "minimum": 0 }), example.into())
+        }
+        ParameterType::PageSize => {
+            (json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX }), 50.into())
         }
         ParameterType::Instant => {
             (json!({ "type": "string", "format": "date-time" }), schema_values::NOON.into())

@@ -21,6 +21,7 @@ const BODY: &[&str] = &[
     "bad-field",
     "broken-body",
     "body-too-large",
+    "repeated-header",
     "not-json",
     "encoded-body",
     "body-timeout",
@@ -55,12 +56,13 @@ fn error_codes_of(endpoint: &Endpoint) -> Vec<&'static ErrorCode> {
         Access::Least(least) => Some(least),
     };
     if let Some(least) = least {
-        names.extend(["no-key", "unknown-key", "internal"]);
+        names.extend(["no-key", "unknown-key", "internal", "answer-timeout"]);
         names.extend(Some("role-too-low").filter(|_| least != Role::Read));
         names.extend(
             Some("namespace-bound-key").filter(|_| endpoint.rights.reach == Reach::Catalog),
         );
     }
+    names.extend(Some("bad-query").filter(|_| endpoint.checks_query()));
     if endpoint.rights.host != HostCheck::Never {
         names.extend(["host-not-allowed", "origin-not-allowed"]);
     }

@@ -15,8 +15,9 @@ fn a_decision_has_its_fields_in_the_documented_order() {
         r#"{"at":7,"allowed":true,"reason":"ok","policy":"login","limit":3,"remaining":2,"#,
         r#""reset_after_ms":60000,"retry_after_ms":null,"blocked_until":null,"mode":"enforce","#,
         format_args!(r#""degraded":false,"revision":"{revision}","message":null,"ticket":null,"#),
-    ) + r#""policies":[{"policy":"login","allowed":true,"reason":"ok","limit":3,"remaining":2,"#
-        + r#""reset_after_ms":60000,"retry_after_ms":null,"charged":1,"mode":"enforce"}]}"#;
+    ) + r#""policies":[{"policy":"login","allowed":true,"reason":"ok","limit":3,"window_ms":60000,"#
+        + r#""remaining":2,"reset_after_ms":60000,"retry_after_ms":null,"charged":1,"#
+        + r#""mode":"enforce"}]}"#;
     assert_eq!(line, expected);
 }
 

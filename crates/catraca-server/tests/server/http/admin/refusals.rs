@@ -41,6 +41,10 @@ fn bad_calls_about_blocks_are_named() {
         ("GET /v1/blocks?color=red", String::new(), 400, "bad-query"),
         ("GET /v1/blocks?attribute=ip", String::new(), 400, "bad-query"),
         ("GET /v1/blocks?limit=many", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks?limit=0", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks?limit=1001", String::new(), 400, "bad-query"),
+        ("GET /v1/blocks?attribute=customr&value=a", String::new(), 400, "bad-attribute"),
+        ("POST /v1/blocks", block(r#""for":"99999d""#), 400, "bad-duration"),
         ("GET /v1/blocks?after=x", String::new(), 400, "bad-query"),
         ("GET /v1/blocks?limit=1&limit=2", String::new(), 400, "bad-query"),
         ("GET /v1/blocks?state=old", String::new(), 400, "bad-query"),
@@ -83,12 +87,27 @@ fn bad_calls_about_all_else_are_named() {
         ),
         ("POST /v1/blocklist", r#"{"range":"::1","until":"later"}"#.into(), 400, "bad-instant"),
         ("DELETE /v1/allowlist", r#"{"range":"::1"}"#.into(), 404, "unknown-entry"),
+        ("POST /v1/blocklist", r#"{"range":"::1","for":"99999d"}"#.into(), 400, "bad-duration"),
+        ("POST /v1/blocklist", r#"{"attribute":"customr","value":"a"}"#.into(), 400, "bad-entry"),
+        ("POST /v1/allowlist", r#"{"attribute":"plan","value":"a"}"#.into(), 400, "bad-entry"),
+        (
+            "POST /v1/privacy/erase",
+            r#"{"attribute":"pa","value":"1"}"#.into(),
+            400,
+            "bad-attribute",
+        ),
+        ("GET /v1/blocklist?limit=0", String::new(), 400, "bad-query"),
+        ("GET /v1/facts?limit=0", String::new(), 400, "bad-query"),
+        ("GET /v1/audit?limit=0", String::new(), 400, "bad-query"),
+        ("GET /v1/stats/top-blocked?limit=0", String::new(), 400, "bad-query"),
+        ("GET /v1/locks?limit=0", String::new(), 400, "bad-query"),
         ("GET /v1/events?since=now", String::new(), 400, "bad-query"),
         ("GET /v1/facts/customer/unknown", String::new(), 404, "unknown-value"),
         ("DELETE /v1/facts/customer/known", String::new(), 404, "unknown-value"),
         ("PUT /v1/facts/customer/a", r#"{"facts":{}}"#.into(), 400, "bad-facts"),
         ("PUT /v1/facts/customer/a", r#"{"facts":{"ip":"x"}}"#.into(), 400, "bad-attribute"),
         ("PUT /v1/facts/customer/a", r#"{"facts":{"payer":"x"}}"#.into(), 400, "bad-attribute"),
+        ("PUT /v1/facts/custmer/a", r#"{"facts":{"plan":"x"}}"#.into(), 400, "bad-facts"),
         ("PUT /v1/facts/ip/::1", r#"{"facts":{"plan":"x"}}"#.into(), 400, "bad-attribute"),
         ("GET /v1/policies/no", String::new(), 404, "unknown-policy"),
         ("PUT /v1/policies/login/mode", r#"{"mode":"loud"}"#.into(), 400, "bad-mode"),
@@ -136,7 +155,7 @@ fn an_entry_about_what_no_subject_can_have_is_refused() {
             wrong.map(|(name, value)| (*request, entry(name, value), 400, "bad-entry"))
         }),
     );
-    let server = TestServer::with_catalog(CATALOG);
+    let server = TestServer::with_catalog(&format!("{CATALOG}\n[attribute.user]\n"));
     let listed = expect_ok(&server, "POST /v1/allowlist", &entry("user", &long[..256]));
     assert_eq!(listed["entries"][0]["value"], long[..256]);
     assert_eq!(call(&server, "DELETE /v1/allowlist", &entry("", "x")).0, 404, "nothing to remove");

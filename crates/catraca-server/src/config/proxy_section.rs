@@ -1,0 +1,82 @@
+//! `[proxy]`: the listener of the reverse proxy, and how it talks to upstreams.
+
+use std::path::Path;
+use std::time::Duration;
+
+use catraca::core::located::DefaultValue;
+
+use super::section::{Section, section};
+use super::server_section::{Socket, TlsFiles};
+use super::setting_kind::{FileName, Millis, Optional, WholeNumber};
+
+/// How long a step of a proxied request may take: from 20 ms to one day.
+type StepTimeout = Millis<20, 86_400_000>;
+/// A number of connections to one upstream.
+type UpstreamConnections = WholeNumber<1, 100_000>;
+
+section! {
+    /// The fields of `[proxy]`.
+    "proxy" => ProxySection {
+        /// the address and port on which requests are proxied to the
+        /// [upstreams](proxy.md) of routes. Anyone may call it: it needs no API key
+        listen: Optional<Socket> = DefaultValue::Absent("no proxy"), Restart;
+        /// the time to connect to an upstream, and to wait for a free connection
+        connect_timeout: StepTimeout = DefaultValue::Text("2s"), Live;
+        /// the time until an upstream begins its response; each part of the request's body starts
+        /// it again
+        first_byte_timeout: StepTimeout = DefaultValue::Text("60s"), Live;
+        /// the time between two parts of a response, and without a byte on an upgraded connection
+        idle_timeout: StepTimeout = DefaultValue::Text("5m"), Live;
+        /// how long an upstream that failed gets no requests, if its route has others
+        down_time: StepTimeout = DefaultValue::Text("5s"), Live;
+        /// the most connections to one upstream
+        connections_max: UpstreamConnections = DefaultValue::Integer(1_024), Restart;
+        /// the most connections to one upstream that wait for the next request
+        idle_connections: UpstreamConnections = DefaultValue::Integer(64), Restart;
+        /// how long a connection waits for the next request before it is closed; must be shorter
+        /// than the keep-alive timeout of the upstreams
+        keep_alive: StepTimeout = DefaultValue::Text("30s"), Live;
+        /// a file with the certificate for TLS to clients, in PEM; needs `tls_key`. Turning TLS on
+        /// or off needs a start, another certificate does not
+        tls_cert: Optional<FileName> = DefaultValue::Absent("no TLS"), RestartIfAdded;
+        /// a file with the private key of the certificate, in PEM
+        tls_key: Optional<FileName> = DefaultValue::Absent(""), Live;
+        /// a file with the certificates that sign those of `https` upstreams, in PEM
+        ca_file: Optional<FileName> = DefaultValue::Absent("those of the system"), Restart;
+    }
+}
+
+/// How long each step of a proxied request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProxyTimeouts {
+    /// Until a connection to the upstream is ready.
+    pub connect: Duration,
+    /// Until the head of the response arrives.
+    pub first_byte: Duration,
+    /// Until the next part of the response arrives.
+    pub idle: Duration,
+    /// How long a failed upstream gets no requests.
+    pub down: Duration,
+    /// How long an idle connection is kept.
+    pub keep_alive: Duration,
+}
+
+impl ProxySection {
+    /// The files of the certificate, relative to the catalog's folder, if TLS is on.
+    pub fn certificate(&self, folder: &Path) -> Option<TlsFiles> {
+        let cert = folder.join(self.tls_cert.as_ref()?);
+        let key = folder.join(self.tls_key.as_ref()?);
+        Some(TlsFiles { section: Self::NAME, cert, key })
+    }
+
+    /// The timeouts of proxied requests.
+    pub fn timeouts(&self) -> ProxyTimeouts {
+        ProxyTimeouts {
+            connect: self.connect_timeout,
+            first_byte: self.first_byte_timeout,
+            idle: self.idle_timeout,
+            down: self.down_time,
+            keep_alive: self.keep_alive,
+        }
+    }
+}

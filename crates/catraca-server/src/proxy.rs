@@ -1,0 +1,35 @@
+//! The reverse proxy: checks a request, forwards it to an upstream of its route, and settles the
+//! check with the outcome of the response.
+//!
+//! `connection` serves one connection with hyper and `handler` one request: `request_head` refuses
+//! what is ambiguous, `admission` checks, `forward` rewrites heads, `upstream` keeps connections,
+//! `exchange` sends the request, `answer_body` passes the response on while it arrives, and
+//! `pending_settle` settles, however the request ends. No rule of a policy is here.
+
+mod admission;
+mod answer_body;
+mod answer_stream;
+mod client_phase;
+mod collected_body;
+mod connection;
+mod exchange;
+mod failure;
+mod forward;
+mod forwarded_headers;
+mod forwarded_path;
+mod front_end;
+mod h2_connection;
+mod handler;
+mod held_answer;
+mod idle_timer;
+mod pending_settle;
+mod proxied_connection;
+mod request_head;
+mod responses;
+mod tunnel;
+mod upload_body;
+mod upstream;
+mod upstream_connection;
+mod upstreams;
+
+pub use front_end::ProxyFrontEnd;

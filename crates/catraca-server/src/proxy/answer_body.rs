@@ -1,0 +1,157 @@
+//! The body of a response on its way to the client, part by part as the upstream sends it.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::runtime::Handle;
+
+use super::answer_stream::{AnswerError, AnswerStream};
+use super::client_phase::ClientPhase;
+use super::pending_settle::PendingSettle;
+use super::upload_body::add_held;
+use crate::listener::Phase;
+
+/// How a response ended that was held back.
+pub enum HoldResult {
+    /// It is complete. Its settle is the caller's now.
+    Complete(Option<PendingSettle>),
+    /// It is larger than the limit; the rest follows.
+    TooLarge,
+}
+
+/// The body of a response.
+pub struct AnswerBody {
+    /// Parts that were held back, in their order.
+    held: VecDeque<Frame<Bytes>>,
+    /// Absent after the end.
+    stream: Option<AnswerStream>,
+    phase: ClientPhase,
+}
+
+impl AnswerBody {
+    /// Passes on a response to its client.
+    pub fn new(stream: AnswerStream, phase: ClientPhase) -> Self {
+        Self { held: VecDeque::new(), stream: Some(stream), phase }
+    }
+
+    /// Ends the response at once if it has no body, which hyper would not poll.
+    pub async fn finish_if_empty(&mut self) {
+        let is_empty = self.stream.as_ref().is_some_and(AnswerStream::is_over);
+        if is_empty {
+            poll_fn(|cx| {
+                self.finish(cx);
+                Poll::Ready(())
+            })
+            .await;
+        }
+    }
+
+    /// Reads the body without passing it on, up to `bytes_max`. What was read is passed on later.
+    pub async fn hold(&mut self, bytes_max: usize) -> Result<HoldResult, AnswerError> {
+        let mut bytes = 0;
+        poll_fn(|cx| self.poll_hold(cx, &mut bytes, bytes_max)).await
+    }
+
+    fn poll_hold(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut usize,
+        bytes_max: usize,
+    ) -> Poll<Result<HoldResult, AnswerError>> {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                return Poll::Ready(Ok(HoldResult::Complete(None)));
+            };
+            let is_over = stream.is_over();
+            let part = if is_over { None } else { std::task::ready!(stream.poll_part(cx)) };
+            match part {
+                None => {
+                    let settle = self.stream.take().and_then(|stream| stream.finish(cx));
+                    return Poll::Ready(Ok(HoldResult::Complete(settle)));
+                }
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                Some(Ok(part)) => {
+                    *bytes += part.data_ref().map_or(0, Bytes::len);
+                    self.held.push_back(part);
+                }
+            }
+            if *bytes > bytes_max {
+                return Poll::Ready(Ok(HoldResult::TooLarge));
+            }
+        }
+    }
+
+    /// Takes the settle of a response that failed while it was held back.
+    pub fn take_settle(&mut self) -> Option<PendingSettle> {
+        self.stream.as_mut().and_then(|stream| stream.settle.take())
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) {
+        if let Some(settle) = self.stream.take().and_then(|stream| stream.finish(cx)) {
+            settle.complete();
+        }
+        self.phase.enter(Phase::Answer);
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = AnswerError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
+        let this = self.get_mut();
+        if let Some(part) = this.held.pop_front() {
+            this.phase.enter(if this.is_end_stream() { Phase::Answer } else { Phase::Stream });
+            return Poll::Ready(Some(Ok(part)));
+        }
+        let Some(stream) = &mut this.stream else { return Poll::Ready(None) };
+        let polled = stream.poll_part(cx);
+        let is_over = stream.is_over();
+        match &polled {
+            Poll::Pending => this.phase.enter(Phase::Upstream),
+            Poll::Ready(Some(Ok(_))) if !is_over => this.phase.enter(Phase::Stream),
+            Poll::Ready(Some(Err(error))) => {
+                if let Some(stream) = this.stream.take() {
+                    stream.fail(*error);
+                }
+            }
+            Poll::Ready(_) => this.finish(cx),
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_none() && self.held.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.stream.as_ref().map_or(SizeHint::with_exact(0), AnswerStream::size_hint);
+        add_held(rest, &self.held)
+    }
+}
+
+impl Drop for AnswerBody {
+    /// A client must not be able to hide a body from the rules by hanging up: the rest is read for
+    /// them, without the client.
+    fn drop(&mut self) {
+        let Some(mut stream) = self.stream.take() else { return };
+        let is_awaited = stream.settle.as_ref().is_some_and(PendingSettle::awaits_body);
+        let Some(runtime) = Handle::try_current().ok().filter(|_| is_awaited) else { return };
+        runtime.spawn(async move {
+            while stream.settle.as_ref().is_some_and(PendingSettle::awaits_body) {
+                match poll_fn(|cx| stream.poll_part(cx)).await {
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return stream.fail(error),
+                    None => break,
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! The body of an upstream's response while it arrives, with the connection that receives it and
+//! the settle that reads it.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+
+use super::exchange::LiveConnection;
+use super::idle_timer::IdleTimer;
+use super::pending_settle::PendingSettle;
+
+/// Why a response breaks off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerError {
+    /// The connection to the upstream ended.
+    Broken,
+    /// Nothing arrived for `idle_timeout`.
+    Timeout,
+}
+
+impl AnswerError {
+    /// How the outcome names it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Broken => "upstream-broken",
+            Self::Timeout => "upstream-timeout",
+        }
+    }
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::error::Error for AnswerError {}
+
+/// A response that arrives.
+pub struct AnswerStream {
+    /// The body.
+    pub incoming: Incoming,
+    /// The connection that receives it.
+    pub live: LiveConnection,
+    /// The settle of its check; absent if the check has no ticket.
+    pub settle: Option<PendingSettle>,
+    /// Ends it if nothing arrives.
+    pub timer: IdleTimer,
+}
+
+impl AnswerStream {
+    /// The next part; none at the end.
+    pub fn poll_part(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
+        let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        if polled.is_pending() {
+            // The first poll asked for a part, which the connection may have now.
+            self.live.poll_driver(cx);
+            polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        }
+        match polled {
+            Poll::Pending => self.timer.poll_expired(cx).map(|()| Some(Err(AnswerError::Timeout))),
+            Poll::Ready(part) => {
+                self.timer.on_progress();
+                let part = part.map(|part| part.map_err(|_| AnswerError::Broken));
+                if let (Some(Ok(part)), Some(settle)) = (&part, &mut self.settle)
+                    && let Some(data) = part.data_ref()
+                {
+                    settle.on_data(data);
+                }
+                Poll::Ready(part)
+            }
+        }
+    }
+
+    /// Whether no part follows.
+    pub fn is_over(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    /// How much follows.
+    pub fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+
+    /// The response is complete: the connection is free for the next request. Returns the settle.
+    pub fn finish(self, cx: &mut Context<'_>) -> Option<PendingSettle> {
+        self.live.finish(cx);
+        self.settle
+    }
+
+    /// The response breaks off.
+    pub fn fail(self, error: AnswerError) {
+        if let Some(mut settle) = self.settle {
+            settle.on_broken(error.as_str());
+        }
+    }
+}

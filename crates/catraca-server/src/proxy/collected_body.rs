@@ -1,0 +1,85 @@
+//! The start of a request's body, collected because the route reads it before the check.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use catraca::core::catalog::Route;
+use catraca::http_request::{REQUEST_BODY_MAX, RequestBody};
+use hyper::body::{Body, Frame, Incoming};
+
+use super::failure::UpstreamFailure;
+use super::idle_timer::IdleTimer;
+
+/// A body of which a part may have been read.
+pub struct CollectedBody {
+    /// What was read, in its order.
+    pub parts: VecDeque<Frame<Bytes>>,
+    /// What follows.
+    pub rest: Incoming,
+    /// The bytes of a whole body that was read.
+    whole: Option<Vec<u8>>,
+    /// The number of bytes: as announced, or as many as were read.
+    length: u64,
+}
+
+impl CollectedBody {
+    /// Reads as much as the route needs; nothing for most routes. The client must send each part
+    /// within `timeout`.
+    pub async fn read(
+        body: Incoming,
+        route: &Route,
+        timeout: Duration,
+    ) -> Result<Self, UpstreamFailure> {
+        let announced = body.size_hint().exact();
+        let length = announced.unwrap_or(0);
+        let mut collected = Self { parts: VecDeque::new(), rest: body, whole: None, length };
+        let fits = length <= REQUEST_BODY_MAX as u64;
+        let needs_length = route.reads_body_length() && announced.is_none();
+        if (route.reads_body() && fits) || needs_length {
+            collected.collect(timeout).await?;
+        }
+        Ok(collected)
+    }
+
+    /// Reads the body to its end, or until it is longer than routes read.
+    async fn collect(&mut self, timeout: Duration) -> Result<(), UpstreamFailure> {
+        let mut timer = IdleTimer::new(timeout);
+        let mut bytes = Vec::new();
+        while bytes.len() <= REQUEST_BODY_MAX {
+            let part = poll_fn(|cx| match Pin::new(&mut self.rest).poll_frame(cx) {
+                Poll::Ready(part) => {
+                    let part = part.transpose().map_err(|_| UpstreamFailure::RequestBody);
+                    Poll::Ready(part)
+                }
+                Poll::Pending => {
+                    ready!(timer.poll_expired(cx));
+                    Poll::Ready(Err(UpstreamFailure::RequestTimeout))
+                }
+            });
+            let Some(part) = part.await? else {
+                self.length = bytes.len() as u64;
+                self.whole = Some(bytes);
+                return Ok(());
+            };
+            timer.on_progress();
+            if let Some(data) = part.data_ref() {
+                bytes.extend_from_slice(data);
+            }
+            self.parts.push_back(part);
+        }
+        self.length = self.length.max(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// The body as routes read it.
+    pub fn as_request_body(&self) -> RequestBody<'_> {
+        match &self.whole {
+            Some(bytes) => RequestBody::Whole(bytes),
+            None => RequestBody::Uncollected { length: self.length },
+        }
+    }
+}

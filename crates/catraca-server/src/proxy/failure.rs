@@ -1,0 +1,77 @@
+//! Why an upstream gave no response, or not the whole of it.
+
+use hyper::http::StatusCode;
+
+use crate::http_wire::problem::Problem;
+
+/// The status in the outcome of a request whose client hung up before the response began.
+pub const CLIENT_GONE: u16 = 499;
+
+/// A failure of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamFailure {
+    /// No connection could be made. The request was not sent.
+    Unreachable,
+    /// All connections that are allowed are in use. The request was not sent.
+    Busy,
+    /// The response did not begin in time.
+    Timeout,
+    /// The connection ended, or what arrived is not HTTP.
+    Broken,
+    /// The body of the request ended early or cannot be read, so the upstream did not get all of
+    /// it.
+    RequestBody,
+    /// The client stopped sending the body of its request.
+    RequestTimeout,
+}
+
+impl UpstreamFailure {
+    /// The response to the client.
+    pub fn problem(self) -> Problem {
+        match self {
+            Self::Unreachable => Problem::new(
+                StatusCode::BAD_GATEWAY,
+                "upstream-unreachable",
+                "the server behind this proxy does not accept connections; try again later",
+            ),
+            Self::Busy => Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "upstream-busy",
+                "all connections to the server behind this proxy are in use; try again later",
+            )
+            .retry_after(1),
+            Self::Timeout => Problem::new(
+                StatusCode::GATEWAY_TIMEOUT,
+                "upstream-timeout",
+                "the server behind this proxy did not answer in time; it may have executed the \
+                 request",
+            ),
+            Self::Broken => Problem::new(
+                StatusCode::BAD_GATEWAY,
+                "upstream-broken",
+                "the server behind this proxy ended the connection before it answered, or did not \
+                 answer with HTTP; it may have executed the request",
+            ),
+            Self::RequestBody => Problem::bad(
+                "broken-body",
+                "the body of the request ended early, or its chunks are invalid; send it again",
+            ),
+            Self::RequestTimeout => Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "body-timeout",
+                "no part of the request's body arrived within first_byte_timeout",
+            ),
+        }
+    }
+
+    /// The status in the outcome: that of the response to the client.
+    pub fn outcome_status(self) -> u16 {
+        self.problem().status.as_u16()
+    }
+
+    /// Whether the upstream gets no requests for a while. A connection that breaks says nothing
+    /// about the next one.
+    pub fn marks_down(self) -> bool {
+        matches!(self, Self::Unreachable | Self::Timeout)
+    }
+}

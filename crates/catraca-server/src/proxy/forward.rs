@@ -1,0 +1,215 @@
+//! Forwards an admitted request, and makes the response of its upstream one for the client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use catraca::Decision;
+use catraca::core::address::Address;
+use catraca::core::route::{AmbiguousPath, CanonicalPath};
+use catraca::http_outcome::OutcomeNeeds;
+use catraca::http_response::ratelimit_headers;
+use http_body_util::Either;
+use hyper::body::{Body, Incoming};
+use hyper::http::request::Parts;
+use hyper::http::{Extensions, HeaderValue, Request, Response, StatusCode, Version, header};
+use hyper::upgrade::OnUpgrade;
+
+use super::admission::{self, CheckInput};
+use super::answer_body::AnswerBody;
+use super::answer_stream::AnswerStream;
+use super::client_phase::ClientPhase;
+use super::collected_body::CollectedBody;
+use super::exchange::{self, LiveConnection};
+use super::failure::UpstreamFailure;
+use super::forwarded_headers::{self, Sender};
+use super::forwarded_path::forwarded_target;
+use super::held_answer;
+use super::idle_timer::IdleTimer;
+use super::pending_settle::PendingSettle;
+use super::proxied_connection::ProxiedConnection;
+use super::request_head;
+use super::responses::{OwnResponse, ProxyBody};
+use super::tunnel::Tunnel;
+use super::upload_body::UploadBody;
+use super::upstream::Upstream;
+use crate::config::ReloadableConfig;
+use crate::listener::Phase;
+
+/// A request that may pass.
+pub struct AdmittedRequest {
+    /// Method, target and headers, as the client sent them.
+    pub head: Parts,
+    /// The path and query that the client sent.
+    pub target: String,
+    /// The path that was matched.
+    pub path: CanonicalPath,
+    /// The client.
+    pub client: Address,
+    /// The decision.
+    pub decision: Decision,
+    /// The settle of its check; none if the check has no ticket.
+    pub settle: Option<PendingSettle>,
+    /// What it was checked with.
+    pub input: Arc<CheckInput>,
+    /// What the rules of its gate read of the response.
+    pub needs: OutcomeNeeds,
+    /// The phases of the request; taken by its response.
+    pub phase: Option<ClientPhase>,
+}
+
+/// A client's wish to switch to another protocol.
+struct WantedUpgrade {
+    /// The name of the protocol.
+    protocol: HeaderValue,
+    /// The client's side, after the switch.
+    client: OnUpgrade,
+}
+
+impl AdmittedRequest {
+    /// Forwards the request to one of the upstreams, and returns the response for the client.
+    pub async fn forward(
+        mut self,
+        body: CollectedBody,
+        upstreams: Vec<Arc<Upstream>>,
+        config: Arc<ReloadableConfig>,
+        proxied: Arc<ProxiedConnection>,
+    ) -> Result<Response<ProxyBody>, OwnResponse> {
+        let (body, upload) = UploadBody::new(body);
+        let mut wanted = self.wanted_upgrade().filter(|_| upload.is_none());
+        let request_id = self.prepare_head(&config, &proxied, wanted.as_ref());
+        let timeouts = config.process.proxy.timeouts();
+        let mut request = Request::new(body);
+        *request.method_mut() = self.head.method.clone();
+        *request.headers_mut() = std::mem::take(&mut self.head.headers);
+        match forwarded_target(&self.path, &self.target).parse() {
+            Ok(uri) => *request.uri_mut() = uri,
+            Err(_) => return Err(admission::ambiguous_path(AmbiguousPath::NotUtf8).into()),
+        }
+        let sent = exchange::send(&upstreams, request, upload.as_deref(), &timeouts).await;
+        let sent = sent.and_then(|(response, live)| {
+            let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+            // The client did not ask for another protocol.
+            let is_expected = !switches || wanted.is_some();
+            is_expected.then_some((response, live)).ok_or(UpstreamFailure::Broken)
+        });
+        let (response, live) = match sent {
+            Ok(answer) => answer,
+            Err(failure) => return Err(self.fail(failure, &proxied)),
+        };
+        let wanted = wanted.take().filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS);
+        let mut response = match wanted {
+            Some(wanted) => self.switch(response, live, wanted, timeouts.idle, &proxied),
+            None => self.answer(response, live, timeouts.idle, &proxied).await?,
+        };
+        let x_ratelimit = config.process.server.x_ratelimit;
+        ratelimit_headers::write(&self.decision, x_ratelimit, response.headers_mut());
+        forwarded_headers::add_request_id(response.headers_mut(), request_id);
+        Ok(response)
+    }
+
+    fn fail(&mut self, failure: UpstreamFailure, proxied: &ProxiedConnection) -> OwnResponse {
+        if failure == UpstreamFailure::Timeout {
+            proxied.proxy.context.connections.metrics.note_timeout(Phase::Upstream);
+        }
+        if let Some(mut settle) = self.settle.take() {
+            settle.on_failure(failure);
+        }
+        failure.problem().into()
+    }
+
+    fn wanted_upgrade(&mut self) -> Option<WantedUpgrade> {
+        let protocol = request_head::wanted_upgrade(&self.head.headers)?.clone();
+        let client = self.head.extensions.remove::<OnUpgrade>()?;
+        Some(WantedUpgrade { protocol, client })
+    }
+
+    /// Makes the headers those of the request to the upstream; returns the request id.
+    fn prepare_head(
+        &mut self,
+        config: &ReloadableConfig,
+        proxied: &ProxiedConnection,
+        wanted: Option<&WantedUpgrade>,
+    ) -> HeaderValue {
+        let peer = proxied.connection().peer;
+        let headers = &mut self.head.headers;
+        forwarded_headers::remove_hop_by_hop(headers);
+        forwarded_headers::join_cookies(headers);
+        // The body is read when the upstream takes it, and then hyper answers with 100.
+        headers.remove(header::EXPECT);
+        if self.needs.body {
+            // A client's choice must not hide the response from the rules.
+            headers.remove(header::ACCEPT_ENCODING);
+        }
+        if let Some(authority) = self.head.uri.authority()
+            && let Ok(host) = HeaderValue::from_str(authority.as_str())
+        {
+            // Equal to `Host` if there is one.
+            headers.insert(header::HOST, host);
+        }
+        if let Some(wanted) = wanted {
+            forwarded_headers::set_upgrade(headers, wanted.protocol.clone());
+        }
+        let sender = Sender {
+            client: self.client,
+            peer,
+            is_trusted_proxy: config.is_trusted_proxy(peer),
+            scheme: proxied.scheme,
+        };
+        forwarded_headers::set_sender(headers, &sender);
+        forwarded_headers::set_request_id(headers)
+    }
+
+    /// The response for the client. If a ban replaces it, the denial is the error.
+    async fn answer(
+        &mut self,
+        response: Response<Incoming>,
+        live: LiveConnection,
+        idle: Duration,
+        proxied: &ProxiedConnection,
+    ) -> Result<Response<ProxyBody>, OwnResponse> {
+        let (mut head, incoming) = response.into_parts();
+        let mut settle = self.settle.take();
+        if let Some(settle) = &mut settle {
+            settle.on_head(&head);
+        }
+        let server = &proxied.proxy.context;
+        let bytes_max = server.app.catalog().settle.body_bytes_max;
+        let may_replace = settle.is_some() && self.needs.replaces;
+        let is_held =
+            may_replace && held_answer::can_hold(&head.headers, &incoming.size_hint(), bytes_max);
+        forwarded_headers::remove_hop_by_hop(&mut head.headers);
+        head.version = Version::HTTP_11;
+        head.extensions = Extensions::new();
+        let stream = AnswerStream { incoming, live, settle, timer: IdleTimer::new(idle) };
+        let new_phase = || proxied.begin_phase();
+        let mut body = AnswerBody::new(stream, self.phase.take().unwrap_or_else(new_phase));
+        if is_held {
+            held_answer::settle_held(&mut body, bytes_max, &self.input, server).await?;
+        }
+        body.finish_if_empty().await;
+        Ok(Response::from_parts(head, Either::Right(body)))
+    }
+
+    /// The 101 for the client. The connection copies bytes when it was sent.
+    fn switch(
+        &mut self,
+        mut response: Response<Incoming>,
+        live: LiveConnection,
+        wanted: WantedUpgrade,
+        idle: Duration,
+        proxied: &ProxiedConnection,
+    ) -> Response<ProxyBody> {
+        let upstream = hyper::upgrade::on(&mut response);
+        let (mut head, _) = response.into_parts();
+        let mut settle = self.settle.take();
+        if let Some(settle) = &mut settle {
+            settle.on_head(&head);
+        }
+        let protocol = head.headers.remove(header::UPGRADE);
+        forwarded_headers::remove_hop_by_hop(&mut head.headers);
+        forwarded_headers::set_upgrade(&mut head.headers, protocol.unwrap_or(wanted.protocol));
+        head.extensions = Extensions::new();
+        proxied.set_tunnel(Tunnel { client: wanted.client, upstream, live, settle, idle });
+        Response::from_parts(head, Either::Left(http_body_util::Full::default()))
+    }
+}

@@ -1,0 +1,311 @@
+//! The headers of a request to an upstream, and of its response to the client.
+//!
+//! Headers of one connection are not passed on, also those that `Connection` names. What a client
+//! says about its own address is not passed on either: the headers about it are written afresh from
+//! what this server knows.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use catraca::core::address::Address;
+use hyper::http::header::{self, Entry};
+use hyper::http::{HeaderMap, HeaderName, HeaderValue};
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const FORWARDED_PREFIX: &str = "x-forwarded-";
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TICKET: HeaderName = HeaderName::from_static("catraca-ticket");
+/// The longest request id of a client that is passed on.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// What this server knows about the sender of a request.
+pub struct Sender {
+    /// The client.
+    pub client: Address,
+    /// The other end of the connection: the client, or a trusted proxy.
+    pub peer: IpAddr,
+    /// Whether the peer is a trusted proxy.
+    pub is_trusted_proxy: bool,
+    /// How the peer sent the request: `http` or `https`.
+    pub scheme: &'static str,
+}
+
+/// Removes what belongs to one connection: the headers that `Connection` names, and the known ones.
+/// `TE: trailers` stays, because gRPC needs it.
+pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .filter_map(|name| HeaderName::try_from(name.trim()).ok())
+        .collect();
+    let takes_trailers = headers.get(header::TE).is_some_and(|value| value == "trailers");
+    for name in named {
+        headers.remove(name);
+    }
+    for name in [
+        header::CONNECTION,
+        KEEP_ALIVE,
+        PROXY_CONNECTION,
+        header::PROXY_AUTHENTICATE,
+        header::PROXY_AUTHORIZATION,
+        header::TE,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+    ] {
+        headers.remove(name);
+    }
+    if takes_trailers {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+/// Joins lines of cookies, which HTTP/2 may split and HTTP/1.1 may not.
+pub fn join_cookies(headers: &mut HeaderMap) {
+    let mut lines = headers.get_all(header::COOKIE).iter();
+    if lines.next().is_none() || lines.next().is_none() {
+        return;
+    }
+    let lines: Vec<&[u8]> =
+        headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_bytes(&lines.join(&b"; "[..])) {
+        headers.insert(header::COOKIE, joined);
+    }
+}
+
+/// Asks for, or agrees to, a switch to another protocol.
+pub fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(header::UPGRADE, protocol);
+}
+
+/// Replaces the headers about the sender of a request.
+pub fn set_sender(headers: &mut HeaderMap, sender: &Sender) {
+    let stated_host = sent_by_proxy(headers, sender, &X_FORWARDED_HOST, is_host);
+    let stated_scheme = sent_by_proxy(headers, sender, &X_FORWARDED_PROTO, is_scheme);
+    remove_sender(headers);
+    let host = stated_host.or_else(|| headers.get(header::HOST).cloned());
+    let scheme = stated_scheme.unwrap_or(HeaderValue::from_static(sender.scheme));
+    let client = sender.client.to_string();
+    let peer = Address::from_ip(sender.peer);
+    let mut hops = client.clone();
+    if peer != sender.client {
+        let _ = write!(hops, ", {peer}");
+    }
+    let forwarded = forwarded_value(sender.client, peer, host.as_ref(), &scheme);
+    put(headers, X_FORWARDED_FOR, &hops);
+    put(headers, X_REAL_IP, &client);
+    put(headers, header::FORWARDED, &forwarded);
+    if let Some(host) = host {
+        headers.insert(X_FORWARDED_HOST, host);
+    }
+    headers.insert(X_FORWARDED_PROTO, scheme);
+}
+
+/// Removes all headers in which a client could state who it is.
+fn remove_sender(headers: &mut HeaderMap) {
+    let stated: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(FORWARDED_PREFIX))
+        .cloned()
+        .collect();
+    for name in stated {
+        headers.remove(name);
+    }
+    for name in [header::FORWARDED, X_REAL_IP, TICKET] {
+        headers.remove(name);
+    }
+}
+
+/// The value of a header that a trusted proxy sent once.
+fn sent_by_proxy(
+    headers: &HeaderMap,
+    sender: &Sender,
+    name: &HeaderName,
+    is_valid: fn(&str) -> bool,
+) -> Option<HeaderValue> {
+    let mut lines = headers.get_all(name).iter().filter(|_| sender.is_trusted_proxy);
+    let value = lines.next().filter(|value| value.to_str().is_ok_and(is_valid));
+    if lines.next().is_some() { None } else { value.cloned() }
+}
+
+fn is_scheme(text: &str) -> bool {
+    matches!(text, "http" | "https" | "ws" | "wss")
+}
+
+fn is_host(text: &str) -> bool {
+    let is_host_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_host_byte)
+}
+
+/// The value of `Forwarded` (RFC 7239).
+fn forwarded_value(
+    client: Address,
+    peer: Address,
+    host: Option<&HeaderValue>,
+    scheme: &HeaderValue,
+) -> String {
+    let mut text = String::new();
+    let _ = write!(text, "for={}", node(client));
+    if let Some(host) = host.and_then(|host| host.to_str().ok()).filter(|host| is_host(host)) {
+        let _ = write!(text, ";host=\"{host}\"");
+    }
+    let _ = write!(text, ";proto={}", scheme.to_str().unwrap_or("http"));
+    if peer != client {
+        let _ = write!(text, ", for={}", node(peer));
+    }
+    text
+}
+
+/// An address as `Forwarded` writes it.
+fn node(address: Address) -> String {
+    let text = address.to_string();
+    if text.contains(':') { format!("\"[{text}]\"") } else { text }
+}
+
+fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
+    }
+}
+
+/// The request id of a client if it is one readable line, else a new one. It is set, and returned
+/// for the response.
+pub fn set_request_id(headers: &mut HeaderMap) -> HeaderValue {
+    let is_single = headers.get_all(X_REQUEST_ID).iter().count() == 1;
+    let is_readable = |value: &HeaderValue| {
+        let bytes = value.as_bytes();
+        (1..=REQUEST_ID_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
+    };
+    match headers.get(X_REQUEST_ID).filter(|value| is_single && is_readable(value)) {
+        Some(value) => value.clone(),
+        None => {
+            let id = new_request_id();
+            headers.insert(X_REQUEST_ID, id.clone());
+            id
+        }
+    }
+}
+
+/// Adds the request id to a response that has none.
+pub fn add_request_id(headers: &mut HeaderMap, id: HeaderValue) {
+    if let Entry::Vacant(entry) = headers.entry(X_REQUEST_ID) {
+        entry.insert(id);
+    }
+}
+
+/// Unique, but not secret: a random number of this process and a counter.
+fn new_request_id() -> HeaderValue {
+    static PROCESS: LazyLock<u64> = LazyLock::new(|| getrandom::u64().unwrap_or_default());
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let text = format!("{:016x}{number:016x}", *PROCESS);
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    fn text<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
+        let mut lines = headers.get_all(name).iter();
+        let value = lines.next().map_or("", |value| value.to_str().unwrap());
+        assert!(lines.next().is_none(), "{name}");
+        value
+    }
+
+    #[test]
+    fn headers_of_one_connection_are_not_passed_on() {
+        let mut headers = headers(&[
+            ("connection", "close, X-Secret"),
+            ("connection", "x-forwarded-for"),
+            ("x-secret", "1"),
+            ("x-forwarded-for", "1.2.3.4"),
+            ("keep-alive", "timeout=5"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("proxy-authorization", "Basic x"),
+            ("accept", "*/*"),
+        ]);
+        remove_hop_by_hop(&mut headers);
+        let names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["accept", "te"]);
+    }
+
+    #[test]
+    fn a_client_cannot_state_its_own_address() {
+        let sent = [
+            ("host", "shop.example"),
+            ("x-forwarded-for", "1.1.1.1"),
+            ("x-forwarded-for", "2.2.2.2"),
+            ("x-forwarded-host", "evil.example"),
+            ("x-forwarded-port", "1"),
+            ("x-real-ip", "3.3.3.3"),
+            ("forwarded", "for=4.4.4.4"),
+            ("catraca-ticket", "5"),
+        ];
+        let sender = |client: &str, peer: &str, is_trusted_proxy| Sender {
+            client: Address::from_ip(client.parse().unwrap()),
+            peer: peer.parse().unwrap(),
+            is_trusted_proxy,
+            scheme: "https",
+        };
+        let mut direct = headers(&sent);
+        set_sender(&mut direct, &sender("2001:db8::1", "2001:db8::1", false));
+        assert_eq!(text(&direct, "x-forwarded-for"), "2001:db8::1");
+        assert_eq!(text(&direct, "x-real-ip"), "2001:db8::1");
+        assert_eq!(text(&direct, "x-forwarded-host"), "shop.example");
+        assert_eq!(text(&direct, "x-forwarded-proto"), "https");
+        let forwarded = "for=\"[2001:db8::1]\";host=\"shop.example\";proto=https";
+        assert_eq!(text(&direct, "forwarded"), forwarded);
+        assert_eq!(text(&direct, "x-forwarded-port"), "");
+        assert_eq!(text(&direct, "catraca-ticket"), "");
+        let mut proxied = headers(&[
+            ("host", "internal"),
+            ("x-forwarded-for", "9.9.9.9, 198.51.100.7"),
+            ("x-forwarded-host", "shop.example"),
+            ("x-forwarded-proto", "http"),
+        ]);
+        set_sender(&mut proxied, &sender("198.51.100.7", "10.0.0.1", true));
+        assert_eq!(text(&proxied, "x-forwarded-for"), "198.51.100.7, 10.0.0.1");
+        let forwarded = "for=198.51.100.7;host=\"shop.example\";proto=http, for=10.0.0.1";
+        assert_eq!(text(&proxied, "forwarded"), forwarded);
+    }
+
+    #[test]
+    fn several_lines_of_cookies_become_one() {
+        let mut split = headers(&[("cookie", "a=1"), ("cookie", "b=2; c=3")]);
+        join_cookies(&mut split);
+        assert_eq!(text(&split, "cookie"), "a=1; b=2; c=3");
+    }
+
+    #[test]
+    fn a_readable_request_id_stays_and_others_are_replaced() {
+        let mut sent = headers(&[("x-request-id", "abc-1")]);
+        assert_eq!(set_request_id(&mut sent), "abc-1");
+        for lines in
+            [&[][..], &[("x-request-id", "a b")], &[("x-request-id", "a"), ("x-request-id", "b")]]
+        {
+            let mut sent = headers(lines);
+            let id = set_request_id(&mut sent);
+            assert_eq!((id.len(), text(&sent, "x-request-id")), (32, id.to_str().unwrap()));
+        }
+    }
+}

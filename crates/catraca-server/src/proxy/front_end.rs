@@ -1,0 +1,47 @@
+//! The reverse proxy as a front end.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::connection;
+use super::proxied_connection::Proxy;
+use super::upstreams::Upstreams;
+use crate::context::ServerContext;
+use crate::http_wire::overload;
+use crate::listener::{Connection, ConnectionLimit, ConnectionStream, FrontEnd};
+
+/// Proxies requests to the upstreams of their routes.
+pub struct ProxyFrontEnd {
+    proxy: Arc<Proxy>,
+}
+
+impl ProxyFrontEnd {
+    /// Starts without connections to upstreams; `runtime` closes those that are no longer used.
+    pub fn new(context: Arc<ServerContext>, runtime: &Handle) -> Self {
+        let ca_file = context.reloadable.load().process.proxy.ca_file.clone();
+        let ca_file = ca_file.map(|file| context.reloader.folder().join(file));
+        let upstreams = Arc::new(Upstreams::new(ca_file));
+        let sweeper =
+            Upstreams::sweep_periodically(Arc::downgrade(&upstreams), Arc::downgrade(&context));
+        runtime.spawn(sweeper);
+        Self { proxy: Arc::new(Proxy { context, upstreams }) }
+    }
+}
+
+impl FrontEnd for ProxyFrontEnd {
+    const ALPN: &'static [&'static [u8]] = &[b"h2", b"http/1.1"];
+    const NEEDS_KEYS: bool = false;
+
+    fn serve(
+        self: Arc<Self>,
+        stream: ConnectionStream,
+        connection: Arc<Connection>,
+    ) -> impl Future<Output = ()> + Send {
+        connection::serve(stream, connection, Arc::clone(&self.proxy))
+    }
+
+    fn refusal(&self, limit: ConnectionLimit) -> &'static [u8] {
+        overload::response(limit)
+    }
+}

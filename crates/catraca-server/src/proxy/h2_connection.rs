@@ -1,0 +1,59 @@
+//! Serves a connection of a client that chose HTTP/2.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+
+use super::handler;
+use super::proxied_connection::ProxiedConnection;
+use crate::listener::ConnectionStream;
+
+/// The most requests of a connection at once.
+const STREAMS_MAX: u32 = 100;
+/// The largest head of a request in bytes.
+const HEAD_BYTES_MAX: u32 = 16 << 10;
+/// The most bytes of a response that wait for the client.
+const SEND_BYTES_MAX: usize = 64 << 10;
+/// How often a silent client is asked whether it is there, and how long it may take to answer.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Serves the requests of a connection until it ends.
+pub async fn serve(stream: ConnectionStream, proxied: &Arc<ProxiedConnection>) {
+    let connection = Arc::clone(proxied.connection());
+    let shared = Arc::clone(proxied);
+    let service = service_fn(move |request| {
+        let response = handler::respond(request, Arc::clone(&shared));
+        async move { Ok::<_, Infallible>(response.await) }
+    });
+    let http = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEAD_BYTES_MAX)
+        .max_send_buf_size(SEND_BYTES_MAX)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut http = pin!(http);
+    let mut is_stopping = false;
+    poll_fn(|cx| {
+        connection.set_waker(cx.waker());
+        if connection.is_closing() {
+            return Poll::Ready(());
+        }
+        if connection.is_stopping() && !is_stopping {
+            is_stopping = true;
+            http.as_mut().graceful_shutdown();
+        }
+        // Errors are dropped: the peer hung up, and there is no response to send.
+        http.as_mut().poll(cx).map(drop)
+    })
+    .await;
+}

@@ -1,0 +1,215 @@
+//! The settle of a proxied request. It happens however the request ends: with the last byte of the
+//! response, by a failure of the upstream, or when the client hangs up and the request is dropped.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
+
+use catraca::core::request::DEFAULT_NAMESPACE;
+use catraca::http_outcome::{BodyCopy, OutcomeNeeds, add_header};
+use catraca::settlement::Settlement;
+use catraca::{CheckRef, Outcome, Settle};
+use hyper::http::{HeaderName, StatusCode, header, response};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tracing::error;
+
+use super::failure::{CLIENT_GONE, UpstreamFailure};
+use crate::context::ServerContext;
+use crate::listener::Connection;
+
+/// How a response ended that has begun and is not complete, as a header of the outcome.
+const ENDED: &str = "catraca-ended";
+
+/// The settles of one connection that are not finished.
+#[derive(Default)]
+pub struct OpenSettles {
+    count: AtomicUsize,
+    finished: Notify,
+}
+
+impl OpenSettles {
+    /// Waits until all of them are finished.
+    pub async fn wait(&self) {
+        loop {
+            // Created before the count is read, so that a settle that ends in between is noticed.
+            let finished = self.finished.notified();
+            if self.count.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            finished.await;
+        }
+    }
+}
+
+/// Counts one settle until it is dropped.
+struct OpenSettle(Arc<OpenSettles>);
+
+impl OpenSettle {
+    fn new(open: &Arc<OpenSettles>) -> Self {
+        open.count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for OpenSettle {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::Release);
+        self.0.finished.notify_one();
+    }
+}
+
+/// What every settle of a connection needs.
+#[derive(Clone)]
+pub struct SettleContext {
+    /// What all front ends share.
+    pub server: Arc<ServerContext>,
+    /// The connection of the client.
+    pub connection: Arc<Connection>,
+    /// Counts the settles of the connection.
+    pub open: Arc<OpenSettles>,
+}
+
+/// Settles a check when it is dropped.
+pub struct PendingSettle {
+    context: SettleContext,
+    /// Absent once it is settled. It counts from the beginning, because a request may run on after
+    /// its connection has ended.
+    ticket: Option<(String, OpenSettle)>,
+    needs: OutcomeNeeds,
+    outcome: Outcome,
+    body_copy: Option<BodyCopy>,
+    has_head: bool,
+    is_complete: bool,
+}
+
+impl PendingSettle {
+    /// A settle of this ticket.
+    pub fn new(context: SettleContext, ticket: String, needs: OutcomeNeeds) -> Self {
+        let guard = OpenSettle::new(&context.open);
+        Self {
+            context,
+            ticket: Some((ticket, guard)),
+            needs,
+            outcome: Outcome::default(),
+            body_copy: None,
+            has_head: false,
+            is_complete: false,
+        }
+    }
+
+    /// The upstream gave no response: the client gets ours.
+    pub fn on_failure(&mut self, failure: UpstreamFailure) {
+        self.outcome = Outcome::status(failure.outcome_status());
+        self.is_complete = true;
+    }
+
+    /// Reads the head of the response.
+    pub fn on_head(&mut self, head: &response::Parts) {
+        self.has_head = true;
+        self.outcome = Outcome::status(head.status.as_u16());
+        if self.needs.headers {
+            let names: Vec<&HeaderName> = head.headers.keys().collect();
+            names.into_iter().for_each(|name| add_header(&mut self.outcome, &head.headers, name));
+        } else {
+            add_header(&mut self.outcome, &head.headers, &header::RETRY_AFTER);
+        }
+        // An upstream cannot say how the response ends.
+        self.outcome.headers.retain(|(name, _)| name != ENDED);
+        if self.needs.body {
+            let bytes_max = self.context.server.app.catalog().settle.body_bytes_max;
+            self.body_copy = Some(BodyCopy::new(&head.headers, bytes_max));
+        }
+    }
+
+    /// Reads a part of the body.
+    pub fn on_data(&mut self, data: &[u8]) {
+        if let Some(copy) = &mut self.body_copy {
+            copy.push(data);
+        }
+    }
+
+    /// Whether a rule reads the body and could read more of it.
+    pub fn awaits_body(&self) -> bool {
+        self.body_copy.as_ref().is_some_and(BodyCopy::awaits_more)
+    }
+
+    /// The response broke off.
+    pub fn on_broken(&mut self, why: &str) {
+        self.outcome.headers.push((ENDED.to_owned(), why.to_owned()));
+        self.is_complete = true;
+    }
+
+    /// The response is complete.
+    pub fn complete(mut self) {
+        self.is_complete = true;
+    }
+
+    /// Settles a complete response now; none if that failed.
+    pub async fn settle(mut self) -> Option<Settlement> {
+        self.is_complete = true;
+        // A task of its own: the client may hang up while it runs.
+        let settle = self.take()?;
+        tokio::spawn(settle).await.ok()?
+    }
+
+    /// The settle, once.
+    fn take(&mut self) -> Option<impl Future<Output = Option<Settlement>> + Send + use<>> {
+        let (ticket, guard) = self.ticket.take()?;
+        let mut outcome = std::mem::take(&mut self.outcome);
+        if !self.is_complete {
+            self.add_ending(&mut outcome);
+        }
+        if let Some(copy) = self.body_copy.take() {
+            outcome = outcome.with_body(copy.into_body());
+        }
+        let server = Arc::clone(&self.context.server);
+        Some(async move {
+            let settlement = settle(&server, &ticket, &outcome).await;
+            drop(guard);
+            settlement
+        })
+    }
+
+    /// The client hung up, or this server stops. The status of a response that has begun stays:
+    /// a client must not be able to hide it by hanging up.
+    fn add_ending(&self, outcome: &mut Outcome) {
+        let is_stopping = self.context.connection.is_stopping();
+        if self.has_head {
+            let why = if is_stopping { "server-stopped" } else { "client-gone" };
+            outcome.headers.push((ENDED.to_owned(), why.to_owned()));
+        } else if is_stopping {
+            outcome.status = Some(StatusCode::SERVICE_UNAVAILABLE.as_u16());
+        } else {
+            outcome.status = Some(CLIENT_GONE);
+        }
+    }
+}
+
+impl Drop for PendingSettle {
+    fn drop(&mut self) {
+        let Some(settle) = self.take() else { return };
+        let mut settle: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(settle);
+        // At once if the store is in this process, else as a task.
+        let polled = settle.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        if polled.is_pending()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(settle);
+        }
+    }
+}
+
+/// Settles a check. The client cannot repeat it, so an error is only reported.
+async fn settle(server: &ServerContext, ticket: &str, outcome: &Outcome) -> Option<Settlement> {
+    let check = CheckRef::Ticket(ticket);
+    let call = Settle { namespace: DEFAULT_NAMESPACE, check, outcome };
+    match server.app.settle(&call).await {
+        Ok(answer) => Some(answer.settlement),
+        Err(error) => {
+            error!(%error, "a proxied request could not be settled; its check keeps what it holds");
+            None
+        }
+    }
+}

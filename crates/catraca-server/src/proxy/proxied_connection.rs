@@ -1,0 +1,86 @@
+//! A connection of a client, with what its requests need.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::client_phase::ClientPhase;
+use super::pending_settle::SettleContext;
+use super::tunnel::Tunnel;
+use super::upstreams::Upstreams;
+use crate::context::ServerContext;
+use crate::http_wire::framing::AmbiguousLengths;
+use crate::listener::Connection;
+
+/// What all connections of the proxy share.
+pub struct Proxy {
+    /// What all front ends share.
+    pub context: Arc<ServerContext>,
+    /// The upstreams.
+    pub upstreams: Arc<Upstreams>,
+}
+
+/// A connection of a client, with what its requests need.
+pub struct ProxiedConnection {
+    /// What all connections share.
+    pub proxy: Arc<Proxy>,
+    /// What its settles need.
+    pub settle: SettleContext,
+    /// How the client sent its requests: `http` or `https`.
+    pub scheme: &'static str,
+    ambiguous_lengths: AmbiguousLengths,
+    /// The number of requests so far.
+    requests: AtomicU64,
+    /// The number of open requests, if the connection can have several at once.
+    open_requests: Option<Arc<AtomicUsize>>,
+    /// Set by a request after which the connection has another protocol.
+    tunnel: Mutex<Option<Tunnel>>,
+}
+
+impl ProxiedConnection {
+    /// A connection without requests.
+    pub fn new(
+        proxy: Arc<Proxy>,
+        settle: SettleContext,
+        scheme: &'static str,
+        ambiguous_lengths: AmbiguousLengths,
+        is_multiplexed: bool,
+    ) -> Self {
+        Self {
+            proxy,
+            settle,
+            scheme,
+            ambiguous_lengths,
+            requests: AtomicU64::new(0),
+            open_requests: is_multiplexed.then(Arc::default),
+            tunnel: Mutex::default(),
+        }
+    }
+
+    /// Begins the phases of a request.
+    pub fn begin_phase(&self) -> ClientPhase {
+        ClientPhase::new(self.connection(), self.open_requests.as_ref())
+    }
+
+    /// The tunnel that a request has set.
+    pub fn take_tunnel(&self) -> Option<Tunnel> {
+        self.tunnel.lock().take()
+    }
+
+    /// The connection of the listener.
+    pub fn connection(&self) -> &Arc<Connection> {
+        &self.settle.connection
+    }
+
+    /// The connection copies bytes after the current response.
+    pub fn set_tunnel(&self, tunnel: Tunnel) {
+        *self.tunnel.lock() = Some(tunnel);
+    }
+
+    /// Counts a request, and returns whether it states its length twice.
+    pub fn begin_request(&self) -> bool {
+        let index = self.requests.fetch_add(1, Ordering::Relaxed);
+        self.ambiguous_lengths.contains(index)
+    }
+}

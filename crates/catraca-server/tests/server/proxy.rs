@@ -1,0 +1,12 @@
+//! The reverse proxy over real sockets: clients written by hand on one side, and upstreams written
+//! by hand on the other.
+
+mod answer_rules;
+mod forwarding;
+mod helpers;
+mod outcomes;
+mod smuggling;
+mod streams;
+mod tls;
+mod upgrades;
+mod upstream_failures;

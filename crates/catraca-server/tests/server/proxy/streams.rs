@@ -1,0 +1,122 @@
+//! Bodies pass part by part, in both directions, in bounded memory.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::mpsc;
+
+use super::helpers::{ProxyServer, SOON, TestUpstream, catalog};
+use crate::test_server::TestServer;
+
+const LIMIT: &str = "window = '99 per 1m'";
+
+#[test]
+fn a_part_of_a_response_arrives_before_the_next_one_is_sent() {
+    let (open, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let upstream = TestUpstream::start(move |call| {
+        call.send(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+             transfer-encoding: chunked\r\n\r\n",
+        );
+        for number in 0..3 {
+            wait.lock().unwrap().recv().unwrap();
+            call.send(&format!("9\r\ndata: {number}\n\n\r\n"));
+        }
+        call.send("0\r\n\r\n");
+        true
+    });
+    let server = ProxyServer::start(&catalog(LIMIT, &upstream));
+    let mut client = server.connect();
+    client.send("GET /events", &[], b"");
+    let head = client.read_head();
+    assert!(head.contains("content-type: text/event-stream"), "{head}");
+    for number in 0..3 {
+        open.send(()).unwrap();
+        client.read_until(&format!("data: {number}"));
+    }
+    client.read_until("0\r\n");
+}
+
+#[test]
+fn a_part_of_a_request_arrives_before_the_next_one_is_sent() {
+    let (got, parts) = mpsc::channel();
+    let upstream = TestUpstream::start(move |call| {
+        loop {
+            let part = call.read_part();
+            let is_last = part.is_empty();
+            got.send(part).unwrap();
+            if is_last {
+                break;
+            }
+        }
+        call.send("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        true
+    });
+    let server = ProxyServer::start(&catalog(LIMIT, &upstream));
+    let mut client = server.connect();
+    client.send_bytes(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for part in ["first", "later"] {
+        client.send_bytes(format!("5\r\n{part}\r\n").as_bytes());
+        assert_eq!(parts.recv_timeout(SOON).unwrap(), part.as_bytes());
+    }
+    client.send_bytes(b"0\r\n\r\n");
+    assert_eq!(client.read_response().status, 200);
+}
+
+#[test]
+fn an_expectation_is_answered_when_the_upstream_takes_the_body() {
+    let upstream = TestUpstream::start(|call| {
+        assert_eq!(call.header("expect"), None);
+        assert_eq!(call.read_body(), b"body");
+        call.send("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        true
+    });
+    let server = ProxyServer::start(&catalog(LIMIT, &upstream));
+    let mut client = server.connect();
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
+    client.send_bytes(head.as_bytes());
+    assert_eq!(client.read_response().status, 100);
+    client.send_bytes(b"body");
+    assert_eq!(client.read_response().status, 200);
+}
+
+/// 64 MiB in each direction; `CATRACA_PROXY_MIB` sets another size.
+#[test]
+fn large_bodies_pass_in_bounded_memory() {
+    let mib: usize = std::env::var("CATRACA_PROXY_MIB").map_or(64, |mib| mib.parse().unwrap());
+    let upstream = TestUpstream::start(move |call| {
+        let length: usize = call.header("content-length").unwrap().parse().unwrap();
+        call.copy_body(length);
+        call.send(&format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n"));
+        let block = vec![b'b'; 1 << 20];
+        (0..length >> 20).for_each(|_| call.send_bytes(&block));
+        true
+    });
+    let text = catalog(LIMIT, &upstream) + "[proxy]\nlisten = '127.0.0.1:0'\n";
+    let server = TestServer::with_catalog(&text);
+    let line = server.greeting.lines().find(|line| line.starts_with("It proxies")).unwrap();
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let mut client = TcpStream::connect(address).unwrap();
+    let length = mib << 20;
+    let before = peak_kib(&server);
+    write!(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n").unwrap();
+    let block = vec![b'a'; 1 << 20];
+    (0..mib).for_each(|_| client.write_all(&block).unwrap());
+    let mut rest = length;
+    let mut buffer = vec![0; 1 << 20];
+    while rest > 0 {
+        let count = client.read(&mut buffer).unwrap();
+        assert!(count > 0, "the response broke off");
+        rest = rest.saturating_sub(buffer[..count].iter().filter(|byte| **byte == b'b').count());
+    }
+    let grown = peak_kib(&server) - before;
+    assert!(grown < 16 << 10, "the proxy took {grown} KiB for a body of {mib} MiB");
+}
+
+/// The most memory that the server had at once.
+fn peak_kib(server: &TestServer) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}

@@ -1,0 +1,141 @@
+//! Upstreams that do not answer, and routes with several of them.
+
+use std::net::TcpListener;
+use std::time::Instant;
+
+use super::helpers::{ProxyServer, TestUpstream, catalog, response};
+
+const LIMIT: &str = "window = '99 per 1m'";
+
+/// A URL on which nothing listens.
+fn closed_url() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+#[test]
+fn each_failure_has_a_status_and_a_code() {
+    let upstream = TestUpstream::start(|call| {
+        if call.line().contains("/slow") {
+            return !call.is_closed_by_peer();
+        }
+        if call.line().contains("/other") {
+            call.send("SSH-2.0-OpenSSH_9\r\n\r\n");
+        }
+        if call.line().contains("/101") {
+            call.send(
+                "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+            );
+        }
+        false
+    });
+    let text = catalog(LIMIT, &upstream) + "[proxy]\nfirst_byte_timeout = '100ms'\n";
+    let server = ProxyServer::start(&text);
+    for (path, status, code) in [
+        ("/closed", 502, "upstream-broken"),
+        ("/other", 502, "upstream-broken"),
+        ("/101", 502, "upstream-broken"),
+        ("/slow", 504, "upstream-timeout"),
+    ] {
+        let mut client = server.connect();
+        client.send(&format!("GET {path}"), &[], b"");
+        let answer = client.read_response();
+        assert_eq!((answer.status, answer.problem_code().as_str()), (status, code), "{path}");
+    }
+    let unreachable = TestUpstream::unreachable(closed_url());
+    let server = ProxyServer::start(&catalog(LIMIT, &unreachable));
+    let mut client = server.connect();
+    client.send("POST /", &[], b"body");
+    let answer = client.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (502, "upstream-unreachable"));
+}
+
+#[test]
+fn a_client_that_stops_sending_gets_a_408() {
+    let upstream = TestUpstream::start(|call| {
+        call.read_body();
+        false
+    });
+    let text = catalog(LIMIT, &upstream) + "[proxy]\nfirst_byte_timeout = '100ms'\n";
+    let server = ProxyServer::start(&text);
+    let mut client = server.connect();
+    client.send_bytes(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf");
+    let answer = client.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (408, "body-timeout"));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn a_silent_stream_is_ended_after_idle_timeout() {
+    let upstream = TestUpstream::start(|call| {
+        call.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n");
+        !call.is_closed_by_peer()
+    });
+    let text = catalog(LIMIT, &upstream) + "[proxy]\nidle_timeout = '100ms'\n";
+    let server = ProxyServer::start(&text);
+    let mut client = server.connect();
+    let started = Instant::now();
+    client.send("GET /", &[], b"");
+    let text = client.read_to_end();
+    assert!(text.ends_with("1\r\na\r\n"), "{text}");
+    assert!(started.elapsed().as_millis() >= 100);
+}
+
+#[test]
+fn a_connection_that_the_upstream_closed_is_not_used_again() {
+    let upstream = TestUpstream::start(|call| {
+        call.send(&response("200 OK", "", "ok"));
+        false
+    });
+    let server = ProxyServer::start(&catalog(LIMIT, &upstream));
+    let mut client = server.connect();
+    for _ in 0..20 {
+        client.send("GET /", &[], b"");
+        assert_eq!(client.read_response().status, 200);
+    }
+}
+
+/// An upstream that answers with its name.
+fn named(name: &'static str) -> TestUpstream {
+    TestUpstream::start(move |call| {
+        call.read_body();
+        call.send(&response("200 OK", "", name));
+        true
+    })
+}
+
+/// A server whose route has these upstreams.
+fn server_with(urls: &[&str]) -> ProxyServer {
+    let list = urls.iter().map(|url| format!("'{url}'")).collect::<Vec<_>>().join(", ");
+    ProxyServer::start(&format!(
+        "[policy.site]\nby = ['ip']\n{LIMIT}\n[[route]]\nmatch = '/**'\ngate = 'site'\n\
+         upstream = [{list}]\n[proxy]\ndown_time = '1h'\n"
+    ))
+}
+
+#[test]
+fn several_upstreams_take_turns() {
+    let first = named("first");
+    let second = named("second");
+    let server = server_with(&[&first.url, &second.url]);
+    let mut client = server.connect();
+    let answers: Vec<String> = (0..4)
+        .map(|_| {
+            client.send("GET /", &[], b"");
+            client.read_response().body
+        })
+        .collect();
+    assert_eq!(answers, ["first", "second", "first", "second"]);
+}
+
+#[test]
+fn a_request_that_was_not_sent_goes_to_the_next_upstream() {
+    let dead = closed_url();
+    let alive = named("alive");
+    let server = server_with(&[&dead, &alive.url]);
+    let mut client = server.connect();
+    for _ in 0..4 {
+        client.send("POST /", &[], b"body");
+        assert_eq!(client.read_response().body, "alive");
+    }
+}
