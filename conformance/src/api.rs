@@ -7,9 +7,12 @@
 
 mod tool;
 
-use std::env;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, thread};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::server::{ServerUnderTest, keygen};
 use crate::{Scratch, TestContext, binary};
@@ -18,6 +21,8 @@ const SEED: u64 = 20_260_101;
 /// Cases of each call, for the admin key and for all other callers.
 const MOST: u32 = 60;
 const FEW: u32 = 12;
+/// The callers besides the admin key.
+const OTHERS: [&str; 4] = ["check", "read", "stranger", "anonymous"];
 
 /// What is checked of every answer. Not that right requests succeed: an undeclared gate, or
 /// an address that is none, is right by the schema and refused by the catalog.
@@ -70,40 +75,82 @@ policies = ["login", "pay", "lookups"]
 wait_max = "1s"
 "#;
 
+/// Installs what the part needs.
+pub fn set_up(context: &TestContext) -> Result<()> {
+    tool::need(context).map(drop)
+}
+
 /// The part `api`.
 pub fn run(context: &TestContext) -> Result<()> {
-    let tool = tool::need(context)?;
-    let binary = binary::build(context)?;
     let seed = env::var("CATRACA_SEED").map_or(Ok(SEED), |text| text.parse());
-    let seed = seed.context("CATRACA_SEED is a whole number")?;
-    let scratch = Scratch::new("api")?;
-    for caller in ["admin", "check", "read", "stranger", "anonymous"] {
+    let fuzzer = Fuzzer {
+        context,
+        tool: tool::need(context)?,
+        binary: binary::build(context)?,
+        seed: seed.context("CATRACA_SEED is a whole number")?,
+        scratch: Scratch::new("api")?,
+    };
+    // The tool uses one core. All other callers together take about as long as the admin key.
+    thread::scope(|scope| {
+        let others = scope.spawn(|| OTHERS.iter().try_for_each(|caller| fuzzer.fuzz(caller, FEW)));
+        let admin = fuzzer.fuzz("admin", MOST);
+        let others = others.join().unwrap_or_else(|_| bail!("the other callers panicked"));
+        admin.and(others)
+    })
+}
+
+/// Runs the tool, with a server for each caller.
+struct Fuzzer<'a> {
+    context: &'a TestContext<'a>,
+    tool: PathBuf,
+    binary: PathBuf,
+    seed: u64,
+    scratch: Scratch,
+}
+
+impl Fuzzer<'_> {
+    /// Prints the output of the tool when it has ended, because two of them run at a time.
+    fn fuzz(&self, caller: &str, cases: u32) -> Result<()> {
+        let cases = cases * self.context.factor;
         let known = !["stranger", "anonymous"].contains(&caller);
         let role = if known { caller } else { "admin" };
-        let folder = scratch.path().join(caller);
-        let served = ServerUnderTest::start(context, &binary, &folder, CATALOG, role)?;
-        let cases = if caller == "admin" { MOST } else { FEW } * context.factor;
-        println!("as {caller}: {cases} random cases a call, seed {seed}");
-        let mut run = context.repo.command(&tool.display().to_string());
-        run.current_dir(scratch.path()).args(["run", &format!("{}/openapi.json", served.url)]);
-        run.args(["--checks", if known { CHECKS } else { REFUSED }]);
-        // One worker: with two the tool's own parser fails now and then.
-        run.args(["--exclude-path", "/v1/events", "--workers", "1", "--no-color"]);
-        run.args(["--phases", "examples,coverage,fuzzing", "--warnings", "off"]);
-        run.args(["--max-examples", &cases.to_string(), "--seed", &seed.to_string()]);
-        run.args(["--request-timeout", "10", "--suppress-health-check", "all"]);
-        run.args(["--generation-database", "none"]);
+        let folder = self.scratch.path().join(caller);
+        let served = ServerUnderTest::start(self.context, &self.binary, &folder, CATALOG, role)?;
+        // The tool keeps files in its folder.
+        let tool_folder = self.scratch.path().join(format!("{caller}-tool"));
+        fs::create_dir(&tool_folder)?;
+        let log = tool_folder.join("log");
+        let output = File::create(&log)?;
+        let mut run = self.command(&served.url, known, cases);
+        run.current_dir(&tool_folder).stdout(output.try_clone()?).stderr(output);
         let key = match caller {
             "anonymous" => None,
             // A key that the server does not know.
-            "stranger" => Some(keygen(context, &binary, "admin")?.0),
+            "stranger" => Some(keygen(self.context, &self.binary, "admin")?.0),
             _ => Some(served.key.clone()),
         };
         if let Some(key) = key {
             run.args(["--header", &format!("Authorization: Bearer {key}")]);
         }
-        context.processes.run(&mut run).with_context(|| format!("as {caller}"))?;
-        served.end()?;
+        let result = self.context.processes.run(&mut run);
+        let seed = self.seed;
+        let log = fs::read(&log)?;
+        let log = String::from_utf8_lossy(&log);
+        println!("as {caller}: {cases} random cases a call, seed {seed}\n{log}");
+        result.with_context(|| format!("as {caller}"))?;
+        served.end()
     }
-    Ok(())
+
+    fn command(&self, url: &str, known: bool, cases: u32) -> Command {
+        let mut run = self.context.repo.command(&self.tool.display().to_string());
+        run.args(["run", &format!("{url}/openapi.json")]);
+        run.args(["--checks", if known { CHECKS } else { REFUSED }]);
+        // One worker: with two the tool's own parser fails now and then.
+        run.args(["--exclude-path", "/v1/events", "--workers", "1", "--no-color"]);
+        run.args(["--phases", "examples,coverage,fuzzing", "--warnings", "off"]);
+        run.args(["--max-examples", &cases.to_string(), "--seed", &self.seed.to_string()]);
+        run.args(["--request-timeout", "10", "--suppress-health-check", "all"]);
+        run.args(["--generation-database", "none"]);
+        run
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -18,6 +19,12 @@ const IMAGE: &str = "deploy/docker/Dockerfile";
 const UNIT: &str = "deploy/systemd/catraca.service";
 /// In tenths: what systemd itself calls well protected ends at 20.
 const EXPOSURE: &str = "--threshold=15";
+
+/// Installs what the part needs.
+pub fn set_up(context: &TestContext) -> Result<()> {
+    find_promtool(context)?;
+    find_analyze(context).map(drop)
+}
 
 /// The part `deploy`.
 pub fn run(context: &TestContext) -> Result<()> {
@@ -75,7 +82,7 @@ fn is_known(described: &BTreeSet<&str>, name: &str) -> bool {
 
 /// covers: 004-89
 fn alerts(context: &TestContext) -> Result<()> {
-    let promtool = packages::need(context, "promtool", "prometheus")?;
+    let promtool = find_promtool(context)?;
     for args in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts.test.yml"]] {
         let mut command = context.repo.command(&promtool.to_string_lossy());
         command.current_dir(context.repo.path("deploy/prometheus"));
@@ -108,7 +115,7 @@ fn is_fixed(base: &str) -> bool {
 
 /// The unit loads without warnings, and `systemd-analyze security` rates its exposure as low.
 fn unit(context: &TestContext) -> Result<()> {
-    let analyze = packages::need(context, "systemd-analyze", "systemd")?;
+    let analyze = find_analyze(context)?;
     let analyze = analyze.to_string_lossy();
     let checked = context.repo.command(&analyze).args(["verify", UNIT]).output()?;
     let said = String::from_utf8_lossy(&checked.stderr);
@@ -125,6 +132,14 @@ fn unit(context: &TestContext) -> Result<()> {
     println!("{level}");
     ensure!(judged.status.success(), "{UNIT} is rated too exposed by systemd-analyze: {level}");
     Ok(())
+}
+
+fn find_promtool(context: &TestContext) -> Result<PathBuf> {
+    packages::need(context, "promtool", "prometheus")
+}
+
+fn find_analyze(context: &TestContext) -> Result<PathBuf> {
+    packages::need(context, "systemd-analyze", "systemd")
 }
 
 #[cfg(test)]

@@ -10,12 +10,14 @@ pub mod clients;
 pub mod deploy;
 pub mod docs;
 pub mod gateways;
+pub mod go_sdk;
 pub mod packages;
 mod process_guard;
 mod repo;
 mod scratch;
 pub mod screenshots;
 mod server;
+pub mod typescript;
 
 pub use process_guard::ProcessGuard;
 pub use repo::Repo;

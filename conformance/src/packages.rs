@@ -3,6 +3,7 @@
 //! Set-up belongs to the run. Must not start a service.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
 
 use anyhow::{Context, Result};
@@ -42,8 +43,16 @@ fn newest(folder: &str) -> Option<PathBuf> {
     versions.filter(|programs| programs.join("initdb").is_file()).max_by_key(number)
 }
 
+/// Whether this run has updated the list of packages. Locked while apt runs, because a second apt
+/// would fail.
+static LIST_IS_NEW: Mutex<bool> = Mutex::new(false);
+
 fn fetch(context: &TestContext, package: &str) -> Result<()> {
-    apt(context, &["update"]).with_context(|| help(package))?;
+    let mut list_is_new = LIST_IS_NEW.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*list_is_new {
+        apt(context, &["update"]).with_context(|| help(package))?;
+        *list_is_new = true;
+    }
     apt(context, &["install", "-y", "--no-install-recommends", package])
         .with_context(|| help(package))
 }

@@ -3,6 +3,7 @@
 import createClient from "openapi-fetch";
 
 import type { paths } from "./catraca.js";
+import type { Gates } from "./gates.js";
 
 const address = "198.51.100.3";
 
@@ -71,5 +72,15 @@ expect("release: released", released.data.released, released.data);
 const refused = await client.POST("/v1/check", { body: { gate: "" } });
 expect("problem: status", refused.response.status === 400, refused.response.status);
 expect("problem: code", refused.error?.code === "bad-name", refused.error);
+
+// The types of `catraca types --lang ts`: a missing attribute and an unknown gate do not compile.
+const login: Gates["login"] = { ip: address };
+expect("types: subject", login.ip === address, login);
+// @ts-expect-error: the attribute `ip` is missing.
+const incomplete: Gates["login"] = {};
+expect("types: incomplete", Object.keys(incomplete).length === 0, incomplete);
+// @ts-expect-error: the catalog has no such gate.
+const unknown: keyof Gates = "nowhere";
+expect("types: unknown", typeof unknown === "string", unknown);
 
 console.log("typescript: 8 calls as expected");

@@ -7,16 +7,24 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::gateway::Gateway;
+use super::gateway::{ConfigFile, Gateway};
 use super::snippets::{Guide, Variant, one_gate, replace_block};
 use crate::{TestContext, packages};
 
 pub(crate) fn caddy(context: &TestContext) -> Result<Gateway> {
     let program = packages::need(context, "caddy", "caddy")?;
-    Ok(Gateway { name: "caddy", program, file: "Caddyfile", config, command, has_body: true })
+    Ok(Gateway {
+        name: "caddy",
+        program,
+        files,
+        command,
+        has_body: true,
+        has_quota: true,
+        has_open: true,
+    })
 }
 
-fn config(guide: &Guide, variant: Variant) -> Result<String> {
+fn files(guide: &Guide, variant: Variant) -> Result<Vec<ConfigFile>> {
     let documented = guide.gateway("caddy")?;
     let sites = match variant {
         Variant::Routes => documented,
@@ -24,7 +32,7 @@ fn config(guide: &Guide, variant: Variant) -> Result<String> {
         Variant::Open => open(guide, &documented)?,
         Variant::Plain => ":8080 {\n\treverse_proxy 127.0.0.1:3000\n}\n".to_owned(),
     };
-    Ok(format!("{GLOBAL}{sites}"))
+    Ok(ConfigFile::alone("Caddyfile", format!("{GLOBAL}{sites}")))
 }
 
 fn open(guide: &Guide, documented: &str) -> Result<String> {

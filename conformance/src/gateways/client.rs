@@ -16,6 +16,8 @@ use super::message::{Request, Response};
 pub(crate) const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
 /// A client that did nothing.
 pub(crate) const BYSTANDER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 10);
+/// A client that only finds out whether the gateway has started.
+pub(crate) const VISITOR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 11);
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 

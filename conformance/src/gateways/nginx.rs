@@ -7,28 +7,29 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::gateway::Gateway;
+use super::gateway::{ConfigFile, Gateway};
 use super::snippets::{Guide, Variant, one_gate, replace_block};
 use crate::{TestContext, packages};
 
 /// With `auth_request`, and with the whole answer.
 pub(crate) fn both(context: &TestContext) -> Result<[Gateway; 2]> {
     let program = packages::need(context, "nginx", "nginx")?;
-    let gateway = |name, body: fn(&Guide, Variant) -> Result<String>, has_body| Gateway {
+    let gateway = |name, files: fn(&Guide, Variant) -> Result<Vec<ConfigFile>>, has_body| Gateway {
         name,
         program: program.clone(),
-        file: "nginx.conf",
-        config: body,
+        files,
         command,
         has_body,
+        has_quota: true,
+        has_open: true,
     };
     Ok([
-        gateway("nginx", |guide, variant| config(guide, variant, "nginx"), false),
-        gateway("nginx-answer", |guide, variant| config(guide, variant, "nginx-answer"), true),
+        gateway("nginx", |guide, variant| files(guide, variant, "nginx"), false),
+        gateway("nginx-answer", |guide, variant| files(guide, variant, "nginx-answer"), true),
     ])
 }
 
-fn config(guide: &Guide, variant: Variant, name: &str) -> Result<String> {
+fn files(guide: &Guide, variant: Variant, name: &str) -> Result<Vec<ConfigFile>> {
     let documented = guide.gateway(name)?;
     let sites = match variant {
         Variant::Routes => documented,
@@ -38,7 +39,8 @@ fn config(guide: &Guide, variant: Variant, name: &str) -> Result<String> {
         }
         Variant::Plain => PLAIN.to_owned(),
     };
-    Ok(format!("{MAIN}http {{\n{TEMPORARY}{sites}}}\n"))
+    let config = format!("{MAIN}http {{\n{TEMPORARY}{sites}}}\n");
+    Ok(ConfigFile::alone("nginx.conf", config))
 }
 
 /// One process can be ended by its id; `/run/` becomes the folder of the test.

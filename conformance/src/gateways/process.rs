@@ -14,8 +14,8 @@ use anyhow::{Result, bail};
 use crate::TestContext;
 
 /// How long a program may take to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const POLL: Duration = Duration::from_millis(20);
 
 /// A running program.
 pub(crate) struct Process {
@@ -39,6 +39,12 @@ impl Process {
         Ok(process)
     }
 
+    /// Ends it; does nothing if it has ended.
+    pub(crate) fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     fn wait_for(&mut self, port: u16) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
@@ -56,7 +62,6 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.stop();
     }
 }

@@ -75,8 +75,8 @@ pub(crate) struct Ports {
     pub(crate) gateway: u16,
     pub(crate) app: u16,
     pub(crate) catraca: u16,
-    /// Where Caddy answers for a Catraca that does not.
-    pub(crate) allow: u16,
+    /// Where Caddy answers for a Catraca that does not, and where HAProxy calls it.
+    pub(crate) inner: u16,
 }
 
 impl Ports {
@@ -86,12 +86,16 @@ impl Ports {
             ("8080", self.gateway),
             ("3000", self.app),
             ("7878", self.catraca),
-            ("7879", self.allow),
+            ("7879", self.inner),
         ];
         let mut text = config
             .replace("listen 8080", "listen 127.0.0.1:8080")
-            .replace("0.0.0.0", "127.0.0.1")
-            .replace("/run/", &format!("{}/", folder.display()));
+            .replace("bind :8080", "bind 127.0.0.1:8080")
+            .replace("\":8080\"", "127.0.0.1:8080")
+            .replace("0.0.0.0", "127.0.0.1");
+        for own in ["/run/", "/etc/haproxy/", "/etc/traefik/"] {
+            text = text.replace(own, &format!("{}/", folder.display()));
+        }
         // In two steps, because a new port may look like an old one.
         for (index, (old, _)) in ports.iter().enumerate() {
             text = text.replace(&format!(":{old}"), &format!(":<{index}>"));
@@ -116,11 +120,13 @@ mod tests {
 
     #[test]
     fn ports_are_filled_in_even_if_they_look_alike() {
-        let ports = Ports { gateway: 30007, app: 17878, catraca: 13000, allow: 28080 };
-        let config = "listen 8080;\nport_value: 3000\nserver 127.0.0.1:7878;\nunix:/run/a.sock\n";
+        let ports = Ports { gateway: 30007, app: 17878, catraca: 13000, inner: 28080 };
+        let config = "listen 8080;\nport_value: 3000\nserver 127.0.0.1:7878;\nunix:/run/a.sock\n\
+                      lua-load /etc/haproxy/a.lua\nbind :8080\naddress: \":8080\"\n";
         let filled = ports.fill(config, Path::new("/s"));
         let expected = "listen 127.0.0.1:30007;\nport_value: 17878\nserver 127.0.0.1:13000;\n\
-                        unix:/s/a.sock\n";
+                        unix:/s/a.sock\nlua-load /s/a.lua\nbind 127.0.0.1:30007\n\
+                        address: 127.0.0.1:30007\n";
         assert_eq!(filled, expected);
     }
 

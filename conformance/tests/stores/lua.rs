@@ -5,6 +5,7 @@
 
 mod coverage;
 mod damaged_cells;
+mod edges;
 mod foundations;
 mod planted_mistakes;
 mod store;

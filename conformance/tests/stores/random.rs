@@ -6,9 +6,11 @@
 mod settles;
 mod terms;
 
+use std::collections::BTreeMap;
+
 use catraca_core::batch::{
     Batch, CheckBatch, CheckRow, CreditBatch, CreditRow, NewReference, ReconcileRow, Reply,
-    RowReply, SettleReply,
+    RowReply, SettleReply, UnblockRow,
 };
 use catraca_core::cell::block::{BlockProposal, PriorOffences};
 use catraca_core::digest::Key;
@@ -45,6 +47,11 @@ pub struct Random {
     first_key: u8,
     favourite: usize,
     edges: Vec<i64>,
+    /// The last known end of the block of each key.
+    block_ends: BTreeMap<Key, Time>,
+    /// When charged units leave their window. Apart from the other edges, which are so many that
+    /// these would be dropped long before they are reached.
+    leaving: Vec<i64>,
     tickets: Tickets,
 }
 
@@ -60,6 +67,8 @@ impl Random {
             first_key: 0,
             favourite: 0,
             edges: Vec::new(),
+            block_ends: BTreeMap::new(),
+            leaving: Vec::new(),
             tickets: Tickets::default(),
         }
     }
@@ -105,10 +114,23 @@ impl Random {
             2 => Batch::Recall(self.reference()),
             3 => Batch::Credit(self.credit()),
             4 => Batch::Block(self.names().into_iter().map(|name| self.block(name)).collect()),
-            5 => Batch::Unblock(self.names().into_iter().map(key).collect()),
+            5 => Batch::Unblock(self.names().into_iter().map(|name| self.unblock(name)).collect()),
             6 => Batch::Reset(vec![key(self.any_name())]),
             _ => Batch::Reconcile(self.buckets().into_iter().map(|n| self.reconcile(n)).collect()),
         }
+    }
+
+    /// Releases whichever block a key has, or only one with an end that its block had last or that
+    /// another key's has.
+    fn unblock(&mut self, name: u8) -> UnblockRow {
+        let key = key(name);
+        let other = self.block_ends.values().next().copied();
+        let only_until = match self.rng.within(0, 3) {
+            0 => other,
+            1 | 2 => self.block_ends.get(&key).copied(),
+            _ => None,
+        };
+        UnblockRow { key, only_until }
     }
 
     /// Learns from a reply the tickets to settle and the instants at which replies may change.
@@ -119,6 +141,7 @@ impl Random {
                 for (asked, row) in check.rows.iter().zip(&reply.rows) {
                     self.leaving_edge(asked, row);
                     let until = row.block.as_ref().map(|block| block.until);
+                    self.block_ends.extend(until.map(|until| (asked.key, until)));
                     row.fits_at
                         .into_iter()
                         .chain([row.full_at])
@@ -129,22 +152,26 @@ impl Random {
             (_, Reply::Settle(SettleReply::Settled { rows, .. })) => {
                 rows.iter().filter_map(|row| row.blocked_until).for_each(|edge| self.edge(edge));
             }
-            (_, Reply::Block(rows)) => {
-                rows.iter().flatten().for_each(|row| self.edge(row.block.until));
+            (Batch::Block(asked), Reply::Block(rows)) => {
+                for ((key, _), row) in asked.iter().zip(rows) {
+                    let Some(row) = row else { continue };
+                    self.edge(row.block.until);
+                    self.block_ends.insert(*key, row.block.until);
+                }
             }
             _ => {}
         }
-        let excess = self.edges.len().saturating_sub(48);
-        self.edges.drain(..excess);
+        for edges in [&mut self.edges, &mut self.leaving] {
+            let excess = edges.len().saturating_sub(48);
+            edges.drain(..excess);
+        }
     }
 
     /// The instant at which the units of a row leave its first window, also if others have room.
     fn leaving_edge(&mut self, row: &CheckRow, reply: &RowReply) {
         let Limit::Window(windows) = &row.limit else { return };
         let Some(first) = windows.first().filter(|_| reply.charged > 0) else { return };
-        if self.rng.chance(25) {
-            self.edges.push(reply.at.after(first.span).micros());
-        }
+        self.leaving.push(reply.at.after(first.span).micros());
     }
 
     fn edge(&mut self, edge: Time) {
@@ -155,8 +182,9 @@ impl Random {
     fn advance(&mut self) {
         let edge = self.rng.pick(&[0, 0, -1, 1]);
         let near = self.now + 20 * self.pace.max(1_000);
+        let edges = self.edges.iter().chain(&self.leaving).copied();
         let reachable: Vec<i64> =
-            self.edges.iter().copied().filter(|edge| (self.now + 2..near).contains(edge)).collect();
+            edges.filter(|edge| (self.now + 2..near).contains(edge)).collect();
         self.now = match self.rng.within(0, 99) {
             0..25 => self.now,
             25..28 => (self.now - self.rng.within(1, BACK)).max(self.latest - BACK),
@@ -215,7 +243,8 @@ impl Random {
     }
 
     fn row(&mut self, name: u8) -> CheckRow {
-        let changed = self.rng.chance(6);
+        // Callers change between tiers that share a counter.
+        let changed = self.rng.chance(if terms::is_shared(name) { 30 } else { 6 });
         // Rarely another algorithm, which uses other cells.
         let terms_of = if self.rng.chance(1) { self.any_name() } else { name };
         let limit = terms::limit(terms_of, changed, &mut self.rng);
@@ -226,6 +255,7 @@ impl Random {
             family: u64::from(name / 3),
             // Two keys may have tiers with the same id.
             tier_counter: self.rng.maybe(10, |rng| rng.within(1, 2) as u32),
+            shared: terms::shared(name, &limit),
             held: terms::amount(limit.capacity().unwrap_or(1), &mut self.rng),
             lease: self.lease(&limit),
             limit,
@@ -245,10 +275,11 @@ impl Random {
     }
 
     fn credit(&mut self) -> CreditBatch {
-        let rows = self.buckets().into_iter().map(|name| CreditRow {
-            key: key(name),
-            terms: terms::bucket_terms(name, self.rng.chance(6), &mut self.rng),
-            amount: self.rng.pick(&[0, 1, 2, 3, 50, i64::MAX]),
+        let rows = self.buckets().into_iter().map(|name| {
+            let terms = terms::bucket_terms(name, self.rng.chance(6), &mut self.rng);
+            let shared = terms::shared(name, &Limit::Bucket(terms));
+            let amount = self.rng.pick(&[0, 1, 2, 3, 50, i64::MAX]);
+            CreditRow { key: key(name), terms, shared, amount }
         });
         let rows = rows.collect();
         CreditBatch { reference: self.reference(), event: self.rng.pick(&EVENTS).into(), rows }
@@ -276,7 +307,9 @@ impl Random {
             _ => terms.size - terms::amount(terms.size, &mut self.rng),
         };
         let observed = self.now - self.rng.within(-2, 20 * self.pace);
-        ReconcileRow { key: key(name), terms, available, observed_at: Time::from_micros(observed) }
+        let shared = terms::shared(name, &Limit::Bucket(terms));
+        let observed_at = Time::from_micros(observed);
+        ReconcileRow { key: key(name), terms, shared, available, observed_at }
     }
 }
 

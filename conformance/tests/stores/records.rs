@@ -9,6 +9,8 @@ mod helpers;
 mod history_and_audit;
 #[path = "../../../crates/catraca/tests/library/records/levels.rs"]
 mod levels;
+#[path = "../../../crates/catraca/tests/library/records/namespaces.rs"]
+mod namespaces;
 mod open_errors;
 mod outage;
 #[path = "../../../crates/catraca/tests/library/records/policy_reset.rs"]

@@ -15,6 +15,7 @@ mod helpers;
 mod late_calls;
 mod locks;
 mod nodes;
+mod oracle;
 mod sentinels;
 mod server_errors;
 mod sharded;

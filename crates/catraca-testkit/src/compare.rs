@@ -9,4 +9,4 @@ pub mod engine_side;
 pub mod oracle_side;
 pub mod run;
 
-pub use run::{AnswerCounts, Divergence, compare_trace};
+pub use run::{AnswerCounts, Divergence, compare_trace, compare_trace_on};

@@ -14,6 +14,7 @@ mod harness;
 mod outcomes;
 mod references;
 mod settling;
+mod shared_counters;
 mod tiers;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,6 +89,7 @@ const CASES: &[(&str, CaseFn)] = cases! {
         a_block_without_end_stands,
         a_release_says_whether_a_block_stood,
         repeated_offences_last_longer,
+        a_release_of_another_end_changes_nothing,
         a_release_keeps_the_level,
         a_restored_level_is_forgotten_when_its_block_says,
         shadow_blocks_are_seen_by_shadow_rows_only,
@@ -137,6 +139,9 @@ const CASES: &[(&str, CaseFn)] = cases! {
         credits_and_views_reach_the_bucket_of_the_tier,
         a_reset_clears_the_counters_it_names,
         a_peek_drops_no_entries;
+    shared_counters:
+        a_shared_bucket_is_forgotten_when_it_is_full_for_all,
+        credits_and_views_keep_a_shared_bucket;
     extremes:
         the_largest_amounts_are_too_much_and_break_nothing,
         the_largest_bucket_is_exact,

@@ -27,7 +27,7 @@ fn a_mistake_in_the_script_is_noticed() {
 /// Batches of each kind per seed.
 const EACH: usize = 600;
 
-const MISTAKES: [(&str, &str); 76] = [
+const MISTAKES: [(&str, &str); 79] = [
     // The fast path. A change that only makes it leave a check to the other files is no mistake.
     ("instant = now > written and now or written", "instant = now"),
     ("left = cell_tag == tag and left or 0", "left = left"),
@@ -36,6 +36,7 @@ const MISTAKES: [(&str, &str); 76] = [
     ("wait * gain < missing and instant + wait + 1 or instant + wait", "instant + wait"),
     ("tokens = tokens > lowest and tokens or lowest", "tokens = tokens"),
     ("instant = last > now and last or now", "instant = now"),
+    ("used > 0 and instant - first >= span", "used > 0 and instant - first > span"),
     ("used > 0 and instant - first >= span", "used > 0 and instant - first >= span - 1"),
     ("rest = newest\n            while", "rest = 2\n            while"),
     ("if free < held then", "if false then"),
@@ -65,6 +66,9 @@ const MISTAKES: [(&str, &str); 76] = [
     ("window.head - start or 0", "window.head or 0"),
     ("at, place, cut = at + gap, next, 0", "at, place, cut = at + gap, next, cut"),
     ("return EXACT_MAX - most", "return EXACT_MAX"),
+    // Buckets that tiers share.
+    ("full = max(full, reaches(bucket, other.size))", "full = full"),
+    ("bucket.free = max(row.free, lowest(other))", "bucket.free = row.free"),
     // Refunds.
     ("return instant == at and place", "return place"),
     ("if is_oldest and back == seen then", "if false then"),

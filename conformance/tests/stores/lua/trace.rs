@@ -11,6 +11,7 @@ use catraca_testkit::reference_cells::ReferenceCells;
 use catraca_testkit::resp::{RespClient, RespValue};
 
 use super::coverage::Coverage;
+use super::edges;
 use crate::random::Random;
 
 /// Batches per pipeline.
@@ -41,6 +42,13 @@ pub fn compare(
     let mut cells = ReferenceCells::default();
     let mut seen = Coverage::default();
     let mut pending = Vec::new();
+    for (batch, now) in edges::batches() {
+        let ours = run(&batch, &mut cells, now);
+        let theirs = apply(client, &sha, &batch, Some(now))?;
+        if theirs != ours {
+            return Err(format!("at {}: core: {ours:#?}\nscript: {theirs:#?}", now.micros()));
+        }
+    }
     while random.counts().iter().any(|count| *count < each) {
         for _ in 0..DEPTH {
             let (batch, now) = random.step();

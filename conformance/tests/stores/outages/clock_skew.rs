@@ -1,7 +1,8 @@
 //! F16: nodes with different clocks. Nodes share only the store, so one process can hold several.
 
-use catraca::Time;
-use catraca::{Clock, SystemClock};
+use std::time::SystemTime;
+
+use catraca::{Clock, SystemClock, Time};
 use catraca_testkit::redis::RedisServer;
 
 use super::helpers::Node;
@@ -14,8 +15,8 @@ const LIMIT: usize = 5;
 struct SkewedClock(SystemClock, i64);
 
 impl Clock for SkewedClock {
-    fn now(&self) -> Time {
-        Time::from_micros(self.0.now().micros() + self.1 * 1_000_000)
+    fn system_time(&self) -> SystemTime {
+        Time::from_micros(self.0.now().micros() + self.1 * 1_000_000).into()
     }
 }
 

@@ -52,10 +52,11 @@ fn a_deadlock_that_others_cause_is_tried_again_and_charges_once() {
         runtime.block_on(async { tokio::time::timeout(Duration::from_secs(20), call).await });
     let reply = waited.expect("it ends in time").unwrap().unwrap();
     assert!(reply.passed && reply.rows.iter().all(|row| row.free == 98), "{reply:?}");
+    // More than one if the repeated call locked the first row before the other session woke up.
     let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     let counted = (0..500).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
-        database.query(deadlocks) == "1"
+        database.query(deadlocks).parse::<u64>().unwrap() >= 1
     });
-    assert!(counted, "{} deadlocks", database.query(deadlocks));
+    assert!(counted, "the server counted no deadlock");
 }

@@ -86,17 +86,15 @@ fn reference_update(key: Key, owner: Key, rng: &mut Rng) -> ReferenceUpdate {
 }
 
 fn settle_row(index: usize, row: &CheckRow, at: Time, pace: i64, rng: &mut Rng) -> SettleRow {
-    let limit = if rng.chance(6) {
-        terms::limit(row.key.to_bytes()[0] - b'A', true, rng)
-    } else {
-        row.limit.clone()
-    };
+    let name = row.key.to_bytes()[0] - b'A';
+    let limit = if rng.chance(6) { terms::limit(name, true, rng) } else { row.limit.clone() };
     let at = if rng.chance(5) { at.after(Span::from_micros(1)) } else { at };
     SettleRow {
         ticket_index: index as u8,
         key: row.key,
         family: row.family,
         tier_counter: row.tier_counter,
+        shared: terms::shared(name, &limit),
         price: price(row.held, limit.capacity().unwrap_or(1), rng),
         limit,
         held: row.held,

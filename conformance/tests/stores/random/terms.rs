@@ -1,6 +1,8 @@
 //! The terms of random rows: one algorithm per name, with numbers up to both valid extremes.
 
-use catraca_core::algorithm::{FixedTerms, InflightTerms};
+use std::sync::Arc;
+
+use catraca_core::algorithm::{FixedTerms, InflightTerms, SharedBuckets};
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, EXACT_MAX, Limit, Penalty, WindowTerms};
@@ -29,6 +31,7 @@ const WINDOWS: [&[(i64, i64)]; 6] = [
     &[(4_000, HOUR)],
     &[(3_000, 600_000_000), (400, 1_000_000), (2_000, DAY)],
     &[(2_500, 40 * DAY)],
+    // Two windows of one length.
     &[(1, 1_000), (3, 1_000)],
 ];
 const FIXED: [(i64, i64, bool); 5] = [
@@ -69,6 +72,22 @@ pub fn limit(name: u8, changed: bool, rng: &mut Rng) -> Limit {
             inflight(limit, hold)
         }
     }
+}
+
+/// The buckets of other tiers that share the counter of a name, as if there were tiers with all
+/// of them; none for most names.
+pub fn shared(name: u8, limit: &Limit) -> Option<Arc<SharedBuckets>> {
+    if !is_shared(name) {
+        return None;
+    }
+    let bucket = |(size, tokens, period)| BucketTerms { size, tokens, period };
+    let buckets = BUCKETS.map(|terms| Limit::Bucket(bucket(terms)));
+    SharedBuckets::new(limit, buckets.iter()).map(Arc::new)
+}
+
+/// Whether tiers share the counter of a name.
+pub fn is_shared(name: u8) -> bool {
+    name / 6 % 2 == 1
 }
 
 /// The bucket of a name.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use catraca::redis::{RedisOptions, RedisStore};
 use catraca::store::{SharedStore, Store, StoreError, When};
-use catraca_core::batch::{Batch, Reply};
+use catraca_core::batch::{Batch, Reply, UnblockRow};
 use catraca_core::digest::Key;
 use catraca_testkit::blocking_store::BlockingStore;
 use catraca_testkit::redis::{RedisCluster, until};
@@ -62,8 +62,9 @@ fn groups_spread_over_the_primaries_and_batches_over_groups_are_whole() {
     let keys: Vec<Key> = (0..60).map(|group| Key::from_bytes([1; 16]).in_group(group)).collect();
     let reset = store.apply(&Batch::Reset(keys.clone()), When::Store).unwrap();
     assert!(matches!(reset, Reply::Reset(_)));
+    let rows = keys.into_iter().map(UnblockRow::from).collect();
     assert_eq!(
-        store.apply(&Batch::Unblock(keys), When::Store).unwrap(),
+        store.apply(&Batch::Unblock(rows), When::Store).unwrap(),
         Reply::Unblock(vec![false; 60])
     );
     (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 999));
@@ -74,6 +75,26 @@ fn groups_spread_over_the_primaries_and_batches_over_groups_are_whole() {
     assert_ne!(status().incarnation, before.incarnation, "a part was lost");
     store.handle().block_on(store.store().publish_change()).unwrap();
     assert_eq!(status().changes, before.changes + 1);
+}
+
+/// Regression: a map that could not be read again was silent.
+#[test]
+fn a_slot_map_that_cannot_be_read_again_is_reported() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    let store = connect(&cluster.url());
+    assert_eq!(store.store().background_error(), None);
+    let allow = |rule: &str| {
+        for server in &cluster.servers {
+            server.command(&["ACL", "SETUSER", "default", rule]);
+        }
+    };
+    allow("-cluster");
+    until("the map is out of date", || {
+        store.store().background_error().is_some_and(|why| why.contains("slot map"))
+    });
+    assert_eq!(left(&store, 7).unwrap(), 999, "calls work nevertheless");
+    allow("+cluster");
+    until("the map is read again", || store.store().background_error().is_none());
 }
 
 #[test]
@@ -89,7 +110,7 @@ fn moved_keys_are_followed_without_an_error() {
     cluster.move_keys(&slot, from, to);
     // The source redirects a call with a single key to the target (ASK).
     let key = Key::from_bytes([1; 16]).in_group(group);
-    let freed = store.apply(&Batch::Unblock(vec![key]), When::Store);
+    let freed = store.apply(&Batch::Unblock(vec![key.into()]), When::Store);
     assert_eq!(freed.unwrap(), Reply::Unblock(vec![false]));
     cluster.end_move(&slot, to);
     assert_eq!(left(&store, group).unwrap(), 998, "no charge was lost by the migration");

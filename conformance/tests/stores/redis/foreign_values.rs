@@ -31,6 +31,7 @@ fn row(name: u8, limit: Limit) -> CheckRow {
         key: Key::from_bytes([name; 16]),
         family: name.into(),
         tier_counter: None,
+        shared: None,
         limit,
         held: 1,
         penalty: Some(Penalty::without_escalation(HOUR)),
@@ -118,7 +119,7 @@ fn a_block_is_written_over_what_is_no_block() {
     for overwrite in values {
         client.call(&[b"DEL", name]).unwrap();
         client.call(overwrite).unwrap();
-        let freed = store.apply(&Batch::Unblock(vec![key]), When::Store).unwrap();
+        let freed = store.apply(&Batch::Unblock(vec![key.into()]), When::Store).unwrap();
         assert_eq!(freed, Reply::Unblock(vec![false]), "{overwrite:?}");
         let Reply::Block(blocks) = store.apply(&block, When::Store).unwrap() else { panic!() };
         assert!(blocks[0].as_ref().unwrap().changed, "{blocks:?}");

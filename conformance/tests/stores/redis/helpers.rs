@@ -32,6 +32,7 @@ pub fn check(key: u8, size: i64) -> Batch {
         key: Key::from_bytes([key; 16]),
         family: 0,
         tier_counter: None,
+        shared: None,
         limit: Limit::Bucket(BucketTerms { size, tokens: 1, period: 3_600_000_000 }),
         held: 1,
         penalty: None,

@@ -57,7 +57,7 @@ fn all(store: &impl Store) -> [(i64, bool); 4] {
 
 /// Sends four concurrent calls to a server that does not answer; each one times out.
 fn time_out_all(store: &BlockingStore<RedisStore>) {
-    let free = Batch::Unblock(vec![key(TO_FREE)]);
+    let free = Batch::Unblock(vec![key(TO_FREE).into()]);
     let calls = [check(CHARGED, 1_000), block(TO_BLOCK), free, Batch::Reset(vec![key(TO_FORGET)])];
     std::thread::scope(|scope| {
         for call in &calls {

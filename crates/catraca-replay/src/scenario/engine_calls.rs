@@ -199,14 +199,16 @@ impl ScenarioEngine {
     }
 
     fn facts(&self, facts: &FactStep) -> StepAnswer {
+        let namespace = facts.namespace.as_deref();
         let attribute = &*facts.attribute;
         let value = &*facts.value;
         let Some(pairs) = &facts.facts else {
-            let known = self.engine.forget_facts(attribute, value).map_err(Error::from)?;
+            let known =
+                self.engine.forget_facts(namespace, attribute, value).map_err(Error::from)?;
             return Ok(json!({ "were_known": known }));
         };
         let pairs: Vec<_> = pairs.iter().map(|(name, fact)| (&**name, &**fact)).collect();
-        self.engine.state_facts(attribute, value, &pairs).map_err(Error::from)?;
+        self.engine.state_facts(namespace, attribute, value, &pairs).map_err(Error::from)?;
         Ok(json!({}))
     }
 }

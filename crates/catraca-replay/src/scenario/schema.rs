@@ -68,6 +68,7 @@ const ROW: &[Field] = &[
     ("reason", REASONS),
     ("limit", Plain),
     ("remaining", Plain),
+    ("window_ms", Plain),
     ("balance", Plain),
     ("reset_after_ms", Plain),
     ("retry_after_ms", Plain),
@@ -81,6 +82,7 @@ pub(super) const SETTLEMENT: &[Field] = &[("state", STATES), ("policies", Tables
 
 const SETTLED_ROW: &[Field] = &[
     ("policy", Plain),
+    ("attribute", Plain),
     ("charged", Plain),
     ("balance", Plain),
     ("blocked_until", Plain),
@@ -114,6 +116,7 @@ pub(super) const BUCKET: &[Field] = &[
     ("size", Plain),
     ("balance", Plain),
     ("available", Plain),
+    ("refill", Plain),
     ("refill_tokens", Plain),
     ("refill_period_us", Plain),
     ("reset_after_ms", Plain),

@@ -126,6 +126,7 @@ pub(super) struct ReconcileStep {
 /// Facts about an attribute's value; `None` deletes the stored ones.
 #[derive(Clone, Debug)]
 pub(super) struct FactStep {
+    pub namespace: Option<String>,
     pub attribute: String,
     pub value: String,
     pub facts: Option<Pairs>,

@@ -18,7 +18,7 @@ use std::net::IpAddr;
 
 use catraca::core::address::forwarded::{AddressSource, find_client};
 use catraca::core::address::{Address, AddressRange};
-use catraca::core::catalog::{AttributeSource, Route};
+use catraca::core::catalog::{AttributeSource, RouteCost};
 use catraca::core::route::{CanonicalPath, RouteRequest, UNROUTED, attribute_value};
 use catraca::{Catalog, Time};
 use smallvec::SmallVec;
@@ -163,38 +163,53 @@ impl<'c> LineParser<'c> {
         let at = At { time: request.time, written: TimeNotation::Logged(request.time) };
         let ip = self.client(&request)?;
         let mut subject = EventAttributes::new();
-        let gate = self.gate(&request, &mut subject)?;
+        let (gate, cost) = self.gate(&request, &mut subject)?;
         subject.push((EventText::from("ip"), ip.into()));
-        Ok(Event {
-            at,
-            kind: EventKind::Check(CheckEvent::from_log(gate, subject, request.status)),
-        })
+        let check = CheckEvent::from_log(gate, subject, cost, request.status);
+        Ok(Event { at, kind: EventKind::Check(check) })
     }
 
-    /// The gate; adds the attributes that its route reads from the request to `subject`.
+    /// The gate, and the cost that its route reads; adds the attributes that the route reads to
+    /// `subject`. Parts that no log has, such as bodies, are absent.
     fn gate<'a>(
         &'a self,
         request: &LogRequest<'a>,
         subject: &mut EventAttributes<'a>,
-    ) -> Result<EventText<'a>, LineError> {
+    ) -> Result<(EventText<'a>, Option<i64>), LineError> {
         if let Some(gate) = self.gate {
-            return Ok(gate.into());
+            return Ok((gate.into(), None));
         }
         let Some((method, target)) = &request.request else {
-            return self.gate_without_route(request);
+            return Ok((self.gate_without_route(request)?, None));
         };
         let routed = self.catalog.route(&RouteRequest { method, target }).map_err(|why| {
             let why = format!("ambiguous path, which the server answers with 400: {why}");
             LineError::Refused(why)
         })?;
-        let Some((route, path)) = routed else { return self.gate_without_route(request) };
+        let Some((route, path)) = routed else {
+            return Ok((self.gate_without_route(request)?, None));
+        };
         // `ip` always comes from the connection or a trusted proxy, never from a route.
         for (name, from) in route.set.iter().filter(|(name, _)| **name != *"ip") {
             if let Some(value) = picked_value(from, &path, target, &request.headers) {
                 subject.push((EventText::from(&**name), value.into()));
             }
         }
-        Ok(gate_of(route))
+        let value_of = |name: &str| {
+            let found = subject.iter().find(|(own, _)| **own == *name);
+            found.map(|(_, value)| &**value)
+        };
+        let gate = route.gate_for(self.catalog, value_of);
+        let gate = gate.map_err(|why| LineError::Refused(why.to_string()))?;
+        let cost = match &route.cost {
+            Some(RouteCost::Units(units)) => Some(*units),
+            Some(RouteCost::Source(from)) => {
+                let text = picked_value(from, &path, target, &request.headers);
+                text.and_then(|text| text.parse().ok())
+            }
+            Some(RouteCost::BytesPerUnit(_)) | None => None,
+        };
+        Ok((EventText::from(&**gate), cost))
     }
 
     fn gate_without_route<'a>(&self, request: &LogRequest<'a>) -> Result<EventText<'a>, LineError> {
@@ -219,10 +234,6 @@ impl<'c> LineParser<'c> {
         let Ok(peer) = Address::parse(&request.ip) else { return Ok(request.ip.clone()) };
         Ok(Cow::Owned(forwarded_client(peer.ip(), &request.headers, trusted)))
     }
-}
-
-fn gate_of(route: &Route) -> EventText<'_> {
-    EventText::from(&*route.gate)
 }
 
 fn forwarded_client(peer: IpAddr, headers: &LogHeaders<'_>, trusted: &[AddressRange]) -> String {
@@ -251,12 +262,16 @@ fn picked_value(
 
 /// The headers that a decision may depend on, in lower case.
 fn used_headers(catalog: &Catalog) -> Vec<String> {
-    let sources = catalog.routes.iter().flat_map(|route| &route.set);
-    let named = sources.filter_map(|(_, source)| match source {
+    let sources = catalog.routes.iter().flat_map(|route| route.sources());
+    let named = sources.filter_map(|source| match source {
         AttributeSource::Header(name) => Some(name.to_ascii_lowercase()),
-        AttributeSource::Query(_) | AttributeSource::Segment(_) | AttributeSource::Literal(_) => {
-            None
-        }
+        AttributeSource::Cookie(_) => Some("cookie".to_owned()),
+        AttributeSource::Query(_)
+        | AttributeSource::Segment(_)
+        | AttributeSource::Body(_)
+        | AttributeSource::Claim(_)
+        | AttributeSource::Certificate(_)
+        | AttributeSource::Literal(_) => None,
     });
     let mut names: Vec<String> = named.chain([FORWARDED_FOR.to_owned()]).collect();
     names.sort();

@@ -238,13 +238,14 @@ impl<'a> CheckEvent<'a> {
     pub fn from_log(
         gate: EventText<'a>,
         subject: EventAttributes<'a>,
+        cost: Option<i64>,
         status: Option<u16>,
     ) -> Self {
         let outcome = Outcome { status, ..Outcome::default() };
         Self {
             gate,
             subject,
-            cost: None,
+            cost,
             reference: None,
             lists: true,
             outcome: Some((outcome, Span::ZERO)),

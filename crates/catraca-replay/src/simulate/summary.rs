@@ -16,6 +16,7 @@ use std::sync::Arc;
 use catraca::settlement::Settlement;
 use catraca::{Catalog, Check, Decision, Secret, Time};
 use catraca_core::digest::Digester;
+use catraca_core::facts::NamespaceFacts;
 use catraca_core::plan::display_parts;
 use catraca_core::policy::Name;
 use catraca_core::select::{KeyParts, Selector};
@@ -218,7 +219,7 @@ impl Summary {
     /// again in the way of the engine. Returns the subject of the policy that decided.
     fn count_subjects(&mut self, check: &Check<'_>, decision: &Decision) -> Option<SubjectId> {
         let catalog = &*self.catalog;
-        let facts = &self.catalog.facts;
+        let facts = NamespaceFacts::of_all(&self.catalog.facts);
         let gate = catalog.gates.get(check.gate).map(|gate| gate.policies.as_slice());
         let policies = gate.unwrap_or(catalog.default.as_slice());
         let selector = Selector { catalog, facts, modes: &[] };

@@ -9,6 +9,8 @@ use crate::oracle::answer::{CreditAnswer, Decision, Drift, SettleAnswer, Started
 pub enum ComparedAnswer {
     /// A check or a peek.
     Decided(Decision),
+    /// A check or a peek without room for a counter, with its reason. The oracle always has room.
+    Degraded(String),
     /// A settle.
     Settled(SettleAnswer),
     /// A credit.

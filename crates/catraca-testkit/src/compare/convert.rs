@@ -69,6 +69,7 @@ fn instant(at: Time, wait: Option<Span>) -> Option<i64> {
 pub fn settled_row(row: &SettledRow) -> plain::SettledRow {
     plain::SettledRow {
         policy: row.policy.to_string(),
+        attribute: row.attribute.as_ref().map(ToString::to_string),
         charged: row.charged,
         balance: row.balance,
         blocked_until: row.blocked_until.map(Time::micros),

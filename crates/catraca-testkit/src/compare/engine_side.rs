@@ -3,13 +3,16 @@
 //! It only translates: no figure of an answer is computed here.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use catraca::memory::{Memory, MemoryOptions};
 use catraca::settlement::{Reconciliation, SettleState, Settlement};
+use catraca::store::{Store, StoreError, When};
 use catraca::{
-    BlockProposal, BucketObservation, Catalog, Check, Engine, Error, ManualClock, Settle,
+    BlockProposal, BucketObservation, Catalog, Check, Clock, Engine, Error, ManualClock, Settle,
 };
-use catraca::{Outcome, Refusal, Span, Subject, Time};
-use catraca_core::batch::BlockReply;
+use catraca::{Outcome, Refusal, Secret, Span, Subject, Time};
+use catraca_core::batch::{Batch, BlockReply, Reply};
 use catraca_core::request::DEFAULT_NAMESPACE;
 
 use super::answer::{ComparedAnswer, ComparedRefusal};
@@ -21,15 +24,15 @@ use crate::oracle::select::{CheckRequest, Subject as Attributes};
 use crate::oracle::{FOREVER, Micros, catalog, outcome};
 
 /// An engine on a manual clock, and its tickets by the number of the operation.
-pub struct EngineSide {
-    engine: Engine,
+pub struct EngineSide<S = Memory> {
+    engine: Engine<S>,
     clock: ManualClock,
     versions: Vec<Catalog>,
     tickets: BTreeMap<usize, String>,
 }
 
 impl EngineSide {
-    /// A new engine with the first version of the catalog.
+    /// A new engine with the first version of the catalog, on an empty memory store.
     pub fn new(versions: &[catalog::Catalog]) -> EngineSide {
         let versions: Vec<Catalog> = versions.iter().map(read).collect();
         let clock = ManualClock::at(Time::ZERO);
@@ -37,6 +40,47 @@ impl EngineSide {
         EngineSide { engine, clock, versions, tickets: BTreeMap::new() }
     }
 
+    /// A new engine on a memory store of this size, with the first of these catalogs.
+    pub fn with_memory(versions: Vec<Catalog>, options: MemoryOptions) -> EngineSide {
+        let clock = ManualClock::at(Time::ZERO);
+        // A fixed secret, because the digests of keys decide which of them find room.
+        let secret = Secret::from_bytes([7; 32]);
+        let builder = Engine::builder(versions[0].clone()).clock(clock.clone()).secret(secret);
+        let engine = builder.memory(options).build();
+        EngineSide { engine, clock, versions, tickets: BTreeMap::new() }
+    }
+
+    /// The memory store.
+    pub fn memory(&self) -> &Memory {
+        self.engine.store()
+    }
+}
+
+impl EngineSide<StoreAtClock> {
+    /// A new engine on another store. It has a secret of its own, so its keys are new to the store.
+    pub fn on_store(versions: &[catalog::Catalog], store: Arc<dyn Store>) -> Self {
+        let versions: Vec<Catalog> = versions.iter().map(read).collect();
+        let clock = ManualClock::at(Time::ZERO);
+        let builder = Engine::builder(versions[0].clone()).clock(clock.clone());
+        let engine = builder.build_with_store(StoreAtClock { store, clock: clock.clone() });
+        EngineSide { engine, clock, versions, tickets: BTreeMap::new() }
+    }
+}
+
+/// A store that applies every batch at the instant of a manual clock.
+#[derive(Clone)]
+pub struct StoreAtClock {
+    store: Arc<dyn Store>,
+    clock: ManualClock,
+}
+
+impl Store for StoreAtClock {
+    fn apply(&self, batch: &Batch, _: When) -> Result<Reply, StoreError> {
+        self.store.apply(batch, When::At(self.clock.now()))
+    }
+}
+
+impl<S: Store> EngineSide<S> {
     /// Applies one operation; `None` for a settle whose check was dropped from the trace or denied.
     pub fn apply(&mut self, op: &Op) -> Option<ComparedAnswer> {
         self.clock.set(Time::from_micros(op.at));
@@ -199,6 +243,9 @@ fn outcome_body(reject_id: Option<i64>, bytes: usize) -> serde_json::Value {
 }
 
 fn decision_answer(decision: &catraca::Decision, number: usize) -> ComparedAnswer {
+    if decision.degraded {
+        return ComparedAnswer::Degraded(decision.reason.to_string());
+    }
     ComparedAnswer::Decided(convert::decision(decision, number))
 }
 

@@ -7,6 +7,7 @@ use crate::generate::op::{Op, OpKind};
 use crate::oracle::Oracle;
 use crate::oracle::answer::{Decision, Refusal};
 use crate::oracle::catalog::Catalog;
+use crate::oracle::select::Subject;
 
 /// An oracle, and its tickets by the number of the operation.
 pub struct OracleSide {
@@ -20,6 +21,11 @@ impl OracleSide {
     pub fn new(versions: &[Catalog]) -> OracleSide {
         let oracle = Oracle::new(versions[0].clone());
         OracleSide { oracle, versions: versions.to_vec(), tickets: BTreeMap::new() }
+    }
+
+    /// Removes the blocks of a subject under a policy, which the store had no room for.
+    pub fn forget_block(&mut self, policy: &str, subject: &Subject) {
+        self.oracle.forget_block(policy, subject);
     }
 
     /// Applies one operation; `None` for a settle whose check was dropped from the trace or denied.

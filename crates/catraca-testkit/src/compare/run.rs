@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use catraca::store::Store;
+
 use super::answer::ComparedAnswer;
 use super::engine_side::EngineSide;
 use super::oracle_side::OracleSide;
@@ -37,9 +39,18 @@ pub struct Divergence {
 
 /// Generates the trace of a seed with `length` operations, and compares every answer.
 pub fn compare_trace(seed: u64, length: usize) -> Result<AnswerCounts, Box<Divergence>> {
+    compare_trace_on(EngineSide::new, seed, length)
+}
+
+/// The same on engines that `start` makes, each for the versions of a catalog and without state.
+pub fn compare_trace_on<S: Store>(
+    start: impl Fn(&[Catalog]) -> EngineSide<S>,
+    seed: u64,
+    length: usize,
+) -> Result<AnswerCounts, Box<Divergence>> {
     let mut trace = Trace::new(seed);
     let mut oracle_side = OracleSide::new(&trace.versions);
-    let mut engine_side = EngineSide::new(&trace.versions);
+    let mut engine_side = start(&trace.versions);
     let mut ops = Vec::new();
     let mut counts = AnswerCounts::default();
     for _ in 0..length {
@@ -48,7 +59,7 @@ pub fn compare_trace(seed: u64, length: usize) -> Result<AnswerCounts, Box<Diver
         let engine = engine_side.apply(&op);
         ops.push(op);
         if oracle != engine {
-            return Err(Box::new(shorten(seed, &trace.versions, ops)));
+            return Err(Box::new(shorten(&start, seed, &trace.versions, ops)));
         }
         let op = &ops[ops.len() - 1];
         if let Some(ComparedAnswer::Decided(decision)) = &oracle {
@@ -61,8 +72,13 @@ pub fn compare_trace(seed: u64, length: usize) -> Result<AnswerCounts, Box<Diver
 }
 
 /// Drops operations, first many at a time and then fewer, while the two sides still disagree.
-fn shorten(seed: u64, versions: &[Catalog], ops: Vec<Op>) -> Divergence {
-    let mut shortest = replay(seed, versions, &ops).expect("a trace is reproducible");
+fn shorten<S: Store>(
+    start: &impl Fn(&[Catalog]) -> EngineSide<S>,
+    seed: u64,
+    versions: &[Catalog],
+    ops: Vec<Op>,
+) -> Divergence {
+    let mut shortest = replay(start, seed, versions, &ops).expect("a trace is reproducible");
     let mut size = shortest.ops.len().next_power_of_two();
     while size > 0 {
         let before = shortest.ops.len();
@@ -70,7 +86,7 @@ fn shorten(seed: u64, versions: &[Catalog], ops: Vec<Op>) -> Divergence {
         while index < shortest.ops.len() {
             let mut fewer = shortest.ops.clone();
             fewer.drain(index..(index + size).min(fewer.len()));
-            match replay(seed, versions, &fewer) {
+            match replay(start, seed, versions, &fewer) {
                 Some(shorter) => shortest = shorter,
                 // Without these operations the sides agree, so they are needed.
                 None => index += size,
@@ -84,9 +100,14 @@ fn shorten(seed: u64, versions: &[Catalog], ops: Vec<Op>) -> Divergence {
 }
 
 /// Applies operations to two new sides; returns their first difference.
-fn replay(seed: u64, versions: &[Catalog], ops: &[Op]) -> Option<Divergence> {
+fn replay<S: Store>(
+    start: &impl Fn(&[Catalog]) -> EngineSide<S>,
+    seed: u64,
+    versions: &[Catalog],
+    ops: &[Op],
+) -> Option<Divergence> {
     let mut oracle_side = OracleSide::new(versions);
-    let mut engine_side = EngineSide::new(versions);
+    let mut engine_side = start(versions);
     for (index, op) in ops.iter().enumerate() {
         let oracle = oracle_side.apply(op);
         let engine = engine_side.apply(op);

@@ -1,6 +1,6 @@
 //! Contract cases of blocks: when they start and end, and which rows they deny.
 
-use catraca_core::batch::{Batch, CheckRow, Reply, RowVerdict};
+use catraca_core::batch::{Batch, CheckRow, Reply, RowVerdict, UnblockRow};
 use catraca_core::cell::block::{BlockProposal, Origin, PriorOffences};
 use catraca_core::limit::Penalty;
 use catraca_core::time::{Span, Time};
@@ -102,6 +102,25 @@ pub(super) fn repeated_offences_last_longer(harness: &StoreHarness) -> CaseResul
     // The level is remembered for 600 s after the end of a block, here until 960 s.
     same("remembered", offend(harness, &row, 960 * S - 1)?, 1_140 * S - 1)?;
     same("forgotten", offend(harness, &row, 1_740 * S - 1)?, 1_800 * S - 1)
+}
+
+/// A block that was read as the one to release may have ended and been followed by another.
+pub(super) fn a_release_of_another_end_changes_nothing(harness: &StoreHarness) -> CaseResult {
+    let strict = strict(1);
+    let release = |until: i64, at: i64| {
+        let row = UnblockRow { key: strict.key, only_until: Some(instant(until)) };
+        harness.unblock_row(row, at)
+    };
+    same("the end", offend(harness, &strict, 0)?, 60 * S)?;
+    same("nothing with an earlier end", release(60 * S - 1, S)?, false)?;
+    same("nothing with a later end", release(60 * S + 1, S)?, false)?;
+    same("still blocked", harness.check_one(&strict, 2 * S)?.verdict, RowVerdict::Blocked)?;
+    same("the next", offend(harness, &strict, 60 * S)?, 120 * S)?;
+    same("the first has ended", release(60 * S, 61 * S)?, false)?;
+    same("blocked again", harness.check_one(&strict, 62 * S)?.verdict, RowVerdict::Blocked)?;
+    same("the second is released", release(120 * S, 63 * S)?, true)?;
+    same("and not again", release(120 * S, 63 * S)?, false)?;
+    same("free", harness.check_one(&strict, 64 * S)?.verdict, RowVerdict::Fits)
 }
 
 pub(super) fn a_release_keeps_the_level(harness: &StoreHarness) -> CaseResult {

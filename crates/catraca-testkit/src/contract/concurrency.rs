@@ -161,8 +161,9 @@ pub(super) fn a_crowd_credits_once(harness: &StoreHarness) -> CaseResult {
         CheckBatch { rows, new_reference: Some(Box::new(remember)), ..CheckBatch::default() },
         0,
     )?;
-    let credit = CreditRow { key: ten.key, terms: terms(100, 1, 3_600 * S), amount: 2 };
-    let replies = all(CALLERS, |_| harness.credit(key(200), "payment", credit, S));
+    let credit =
+        CreditRow { key: ten.key, terms: terms(100, 1, 3_600 * S), shared: None, amount: 2 };
+    let replies = all(CALLERS, |_| harness.credit(key(200), "payment", credit.clone(), S));
     let replies: Vec<_> = replies.into_iter().collect::<Result<_, _>>()?;
     let applied = replies.iter().filter(|reply| matches!(reply, CreditReply::Applied(_)));
     same("applied", applied.count(), 1)?;

@@ -91,12 +91,17 @@ pub(super) fn absurd_views_and_credits_are_clamped(harness: &StoreHarness) -> Ca
         CheckBatch { rows, new_reference: Some(Box::new(remember)), ..CheckBatch::default() },
         0,
     )?;
-    let given = CreditRow { key: ten.key, terms: terms(10, 1, S), amount: COST_MAX };
+    let given = CreditRow { key: ten.key, terms: terms(10, 1, S), shared: None, amount: COST_MAX };
     let credit = harness.credit(key(200), "a", given, 0)?;
     same("to its size", credit, CreditReply::Applied(vec![10]))?;
     let observed_at = instant(0);
-    let view =
-        |available| ReconcileRow { key: ten.key, terms: terms(10, 1, S), available, observed_at };
+    let view = |available| ReconcileRow {
+        key: ten.key,
+        terms: terms(10, 1, S),
+        shared: None,
+        available,
+        observed_at,
+    };
     same("not above", harness.reconcile(view(COST_MAX), 0)?.after, 10)?;
     let floor = 10 - (1 << 53) / S;
     same("not below the floor", harness.reconcile(view(-EXACT), 0)?.after, floor)

@@ -8,7 +8,7 @@ use catraca_core::algorithm::{FixedTerms, InflightTerms};
 use catraca_core::batch::{
     Batch, BlockReply, BucketAdjustment, CheckBatch, CheckReply, CheckRow, CreditBatch,
     CreditReply, CreditRow, ReconcileRow, Reply, RowReply, RowSettlement, SettleBatch, SettleReply,
-    SettleRow, StoredReference,
+    SettleRow, StoredReference, UnblockRow,
 };
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
@@ -124,7 +124,12 @@ impl StoreHarness {
 
     /// Whether an active block was lifted.
     pub fn unblock(&self, key: Key, at: i64) -> Result<bool, String> {
-        match self.apply(&Batch::Unblock(vec![key]), at)? {
+        self.unblock_row(key.into(), at)
+    }
+
+    /// Whether an active block with the end of the row was lifted.
+    pub fn unblock_row(&self, row: UnblockRow, at: i64) -> Result<bool, String> {
+        match self.apply(&Batch::Unblock(vec![row]), at)? {
             Reply::Unblock(was_blocked) if was_blocked.len() == 1 => Ok(was_blocked[0]),
             other => wrong_reply(&other),
         }
@@ -167,6 +172,7 @@ pub(super) fn row(number: u8, limit: Limit) -> CheckRow {
         key: key(number),
         family: 7,
         tier_counter: None,
+        shared: None,
         limit,
         held: 1,
         penalty: None,
@@ -195,6 +201,7 @@ pub(super) fn settle_row(row: &CheckRow, at: i64, price: i64) -> SettleRow {
         key: row.key,
         family: row.family,
         tier_counter: row.tier_counter,
+        shared: row.shared.clone(),
         limit: row.limit.clone(),
         held: row.held,
         at: instant(at),

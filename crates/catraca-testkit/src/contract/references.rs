@@ -19,7 +19,7 @@ fn owner(ticket: u8) -> Key {
 }
 
 /// Checks some rows and stores them under one reference for ten seconds.
-fn check_with_reference(
+pub(super) fn check_with_reference(
     harness: &StoreHarness,
     rows: &[CheckRow],
     ticket: u8,
@@ -105,7 +105,7 @@ pub(super) fn a_reference_is_forgotten_on_time(harness: &StoreHarness) -> CaseRe
     check_with_reference(harness, from_ref(&many), 1, 0)?;
     same("known", harness.recall(key(200), 10 * S - 1)?.is_some(), true)?;
     same("forgotten", harness.recall(key(200), 10 * S)?, None)?;
-    let given = CreditRow { key: key(2), terms: terms(5, 1, S), amount: 1 };
+    let given = CreditRow { key: key(2), terms: terms(5, 1, S), shared: None, amount: 1 };
     let credit = harness.credit(key(200), "payment", given, 10 * S)?;
     same("no credit", credit, CreditReply::Unknown)?;
     same("free for another", check_with_reference(harness, &[many], 2, 10 * S)?.remembered, true)
@@ -114,7 +114,8 @@ pub(super) fn a_reference_is_forgotten_on_time(harness: &StoreHarness) -> CaseRe
 pub(super) fn a_credit_counts_once_per_event(harness: &StoreHarness) -> CaseResult {
     let ten = row(1, bucket(10, 1, 3_600 * S));
     check_with_reference(harness, &[with_held(8, &ten)], 1, 0)?;
-    let give = |amount| CreditRow { key: ten.key, terms: terms(10, 1, 3_600 * S), amount };
+    let give =
+        |amount| CreditRow { key: ten.key, terms: terms(10, 1, 3_600 * S), shared: None, amount };
     let credit = |event, amount| harness.credit(key(200), event, give(amount), S);
     same("two", credit("a", 2)?, CreditReply::Applied(vec![2]))?;
     same("once", credit("a", 2)?, CreditReply::Duplicate)?;
@@ -129,7 +130,12 @@ pub(super) fn a_credit_is_capped_and_lifts_no_block(harness: &StoreHarness) -> C
     let ten = row(1, bucket(10, 1, 3_600 * S));
     check_with_reference(harness, &[with_held(10, &ten)], 1, 0)?;
     harness.block(ten.key, block_proposal(Origin::Operator, Span::from_secs(100)), 0)?;
-    let give = |number| CreditRow { key: key(number), terms: terms(10, 1, 3_600 * S), amount: 120 };
+    let give = |number| CreditRow {
+        key: key(number),
+        terms: terms(10, 1, 3_600 * S),
+        shared: None,
+        amount: 120,
+    };
     let all = harness.credit(key(200), "a", give(1), S)?;
     same("to its size", all, CreditReply::Applied(vec![10]))?;
     let full = harness.credit(key(200), "b", give(2), S)?;
@@ -140,7 +146,7 @@ pub(super) fn a_credit_is_capped_and_lifts_no_block(harness: &StoreHarness) -> C
 
 fn view(available: i64, observed_at: i64) -> ReconcileRow {
     let observed_at = instant(observed_at);
-    ReconcileRow { key: key(1), terms: terms(100, 1, S), available, observed_at }
+    ReconcileRow { key: key(1), terms: terms(100, 1, S), shared: None, available, observed_at }
 }
 
 pub(super) fn an_upstreams_lower_view_wins(harness: &StoreHarness) -> CaseResult {

@@ -95,11 +95,11 @@ pub(super) fn credits_and_views_reach_the_bucket_of_the_tier(harness: &StoreHarn
     harness.check_one(&own, 0)?;
     let terms = terms(10, 1, 3_600 * S);
     let key = own.counter().key;
-    let view = ReconcileRow { key, terms, available: 2, observed_at: instant(0) };
+    let view = ReconcileRow { key, terms, shared: None, available: 2, observed_at: instant(0) };
     same("lower", harness.reconcile(view, 0)?.before, 5)?;
     same("adopted", harness.free(&own, 0)?, 2)?;
     same("only there", harness.free(&shared, 0)?, 10)?;
-    let credit = CreditRow { key, terms, amount: 1 };
+    let credit = CreditRow { key, terms, shared: None, amount: 1 };
     harness.credit(super::harness::key(99), "none", credit, 0)?;
     same("no such reference", harness.free(&own, 0)?, 2)
 }

@@ -64,9 +64,14 @@ fn gate(rng: &mut Rng, name: &str, count: i64) -> Gate {
     Gate { name: name.to_owned(), policies }
 }
 
-/// The catalog with some numbers, modes and facts changed, and sometimes without a policy.
+/// The catalog with some numbers, modes and facts changed, and sometimes without a policy. Some
+/// versions change facts only, so that callers change their tiers and come back to them.
 pub fn version(rng: &mut Rng, catalog: &Catalog) -> Catalog {
     let mut changed = catalog.clone();
+    if rng.chance(35) {
+        changed.facts = facts(rng);
+        return changed;
+    }
     for policy in &mut changed.policies {
         if rng.chance(50) {
             change(rng, policy);

@@ -145,8 +145,8 @@ fn key(rng: &mut Rng, policy: &mut Policy) {
         return;
     }
     policy.by = match rng.within(1, 10) {
-        1..=5 => vec![part(&["ip"])],
-        6..=7 => vec![part(&["user"])],
+        1..=4 => vec![part(&["ip"])],
+        5..=7 => vec![part(&["user"])],
         8 => vec![part(&["user", "ip"])],
         _ => vec![part(&["ip"]), part(&["org", "user"])],
     };
@@ -263,8 +263,9 @@ fn tier(rng: &mut Rng, policy: &Policy, number: i64) -> Tier {
     let numbers = rng.chance(80);
     let priced = matches!(policy.terms.cost, Cost::Table(_));
     let capacity = capacity(policy);
+    let grade = ("grade", GRADES);
     let (attribute, values) =
-        rng.pick(&[("plan", ["pro", "free"]), ("user", ["a", "b"]), ("grade", GRADES)]);
+        rng.pick(&[("plan", ["pro", "free"]), ("user", ["a", "b"]), grade, grade]);
     Tier {
         attribute: attribute.to_owned(),
         value: values[number as usize].to_owned(),

@@ -48,7 +48,7 @@ impl Trace {
         let mut rng = Rng::new(seed);
         let first = catalog::catalog(&mut rng);
         let mut versions = vec![first.clone()];
-        for _ in 0..rng.within(0, 2) {
+        for _ in 0..rng.within(0, 3) {
             versions.push(catalog::version(&mut rng, &first));
         }
         let now = START + rng.within(0, 100 * S);
@@ -125,24 +125,24 @@ impl Trace {
 
     fn next_kind(&mut self) -> OpKind {
         match self.rng.within(1, 1000) {
-            1..=610 => OpKind::Check(self.request()),
-            611..=670 => OpKind::Peek(self.request()),
-            671..=880 => self.settle(),
-            881..=930 => self.credit(),
-            931..=945 => {
+            1..=590 => OpKind::Check(self.request()),
+            591..=650 => OpKind::Peek(self.request()),
+            651..=860 => self.settle(),
+            861..=910 => self.credit(),
+            911..=925 => {
                 let (policy, subject) = self.target();
                 let length = self.rng.pick(&[1, MS, S, 3 * S, HOUR, FOREVER]);
                 OpKind::Block { policy, subject, length }
             }
-            946..=960 => {
+            926..=940 => {
                 let (policy, subject) = self.target();
                 OpKind::Unblock { policy, subject }
             }
-            961..=970 => {
+            941..=950 => {
                 let (policy, subject) = self.target();
                 OpKind::Reset { policy, subject }
             }
-            971..=985 => self.reconcile(),
+            951..=965 => self.reconcile(),
             _ if self.versions.len() > 1 => {
                 self.version = self.rng.within(0, self.versions.len() as i64 - 1) as usize;
                 OpKind::Reload(self.version)

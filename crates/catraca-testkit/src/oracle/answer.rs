@@ -136,6 +136,8 @@ pub enum SettleAnswer {
 pub struct SettledRow {
     /// The policy.
     pub policy: String,
+    /// The attribute of an `each` policy.
+    pub attribute: Option<String>,
     /// The units charged in total.
     pub charged: i64,
     /// The units free afterwards, negative in debt; none where nothing is counted.

@@ -28,18 +28,20 @@ pub struct Bucket {
     written: Option<StoredLevel>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct StoredLevel {
     at: Micros,
     balance: Ratio,
     terms: BucketTerms,
+    /// The terms of all tiers that shared the bucket at the last write.
+    kept: Vec<BucketTerms>,
 }
 
 impl Bucket {
     /// The balance at `now` under `terms`.
     pub fn balance(&self, terms: BucketTerms, now: Micros) -> Ratio {
         let size = Ratio::whole(terms.size);
-        let Some(written) = self.written.filter(|written| !written.is_expired(now)) else {
+        let Some(written) = self.written.as_ref().filter(|written| !written.is_expired(now)) else {
             return size;
         };
         // When the rate changed, the fraction of a token is lost, and debt below the new floor.
@@ -63,59 +65,78 @@ impl Bucket {
     }
 
     /// Takes `units`; the balance may become negative.
-    pub fn charge(&mut self, terms: BucketTerms, units: i64, now: Micros) {
+    pub fn charge(&mut self, terms: BucketTerms, kept: &[BucketTerms], units: i64, now: Micros) {
         let balance = self.balance(terms, now);
-        self.write(terms, balance - Ratio::whole(units), now);
+        self.write(terms, kept, balance - Ratio::whole(units), now);
     }
 
     /// Returns `units` to the bucket, up to its size; returns how many whole tokens it gained.
-    pub fn give(&mut self, terms: BucketTerms, units: i64, now: Micros) -> i64 {
+    pub fn give(
+        &mut self,
+        terms: BucketTerms,
+        kept: &[BucketTerms],
+        units: i64,
+        now: Micros,
+    ) -> i64 {
         let before = self.balance(terms, now);
         let after = Ratio::whole(terms.size).min(before + Ratio::whole(units));
         let given = after.floor() - before.floor();
         if given > 0 {
-            self.write(terms, after, now);
+            self.write(terms, kept, after, now);
         }
         given
     }
 
     /// Takes all whole tokens; returns how many.
-    pub fn drain(&mut self, terms: BucketTerms, now: Micros) -> i64 {
+    pub fn drain(&mut self, terms: BucketTerms, kept: &[BucketTerms], now: Micros) -> i64 {
         let taken = self.free(terms, now).max(0);
         if taken > 0 {
-            self.charge(terms, taken, now);
+            self.charge(terms, kept, taken, now);
         }
         taken
     }
 
-    /// Applies a level that the upstream observed at `observed_at`: a lower one always wins, a
-    /// higher one only if the bucket was not written since.
-    pub fn reconcile(&mut self, terms: BucketTerms, level: i64, observed_at: Micros, now: Micros) {
+    /// Applies a level that the upstream observed at an instant: a lower one always wins, a higher
+    /// one only if the bucket was not written since.
+    pub fn reconcile(
+        &mut self,
+        terms: BucketTerms,
+        kept: &[BucketTerms],
+        (level, observed_at): (i64, Micros),
+        now: Micros,
+    ) {
         let level = level.max(terms.floor());
         // The observed level has been refilled since then.
         let grown = Ratio::whole(level) + Ratio::whole(now - observed_at).times(terms.rate);
         let observed = grown.min(Ratio::whole(terms.size));
         let ours = self.balance(terms, now);
-        let unwritten = self.written.is_none_or(|written| written.at <= observed_at);
+        let unwritten = self.written.as_ref().is_none_or(|written| written.at <= observed_at);
         if observed < ours || (observed > ours && unwritten) {
-            self.write(terms, observed, now);
+            self.write(terms, kept, observed, now);
         }
     }
 
-    fn write(&mut self, terms: BucketTerms, balance: Ratio, now: Micros) {
-        self.written = Some(StoredLevel { at: now, balance, terms });
+    fn write(&mut self, terms: BucketTerms, kept: &[BucketTerms], balance: Ratio, now: Micros) {
+        self.written = Some(StoredLevel { at: now, balance, terms, kept: kept.to_vec() });
     }
 }
 
 impl StoredLevel {
     /// Whether the level has expired: at the first whole second at which the bucket is full under
-    /// the terms it was written with.
+    /// the terms it was written with, and under those of all tiers that shared it then. Under the
+    /// others a fraction of a token does not count, and debt only down to their floor.
     ///
     /// Under the same terms the expiry is not visible. Under others it is: the bucket is then full,
     /// as if never written.
     fn is_expired(&self, now: Micros) -> bool {
-        let missing = Ratio::whole(self.terms.size) - self.balance;
-        let full_at = self.at + missing.by(self.terms.rate).ceil();
-        now >= whole_second(full_at)
+        let full_at = |terms: BucketTerms, balance: Ratio| {
+            let missing = Ratio::whole(terms.size) - balance;
+            self.at + missing.by(terms.rate).ceil().max(0)
+        };
+        let mut last = full_at(self.terms, self.balance);
+        for &terms in self.kept.iter().filter(|terms| **terms != self.terms) {
+            last = last.max(full_at(terms, Ratio::whole(self.balance.floor().max(terms.floor()))));
+        }
+        now >= whole_second(last)
     }
 }

@@ -106,7 +106,8 @@ impl Cell {
             Algorithm::None | Algorithm::Inflight(_) => {}
             Algorithm::Bucket { size, count, period } => {
                 if units != 0 {
-                    self.bucket.charge(terms.bucket(size, count, period), units, now);
+                    let kept = terms.kept_buckets();
+                    self.bucket.charge(terms.bucket(size, count, period), &kept, units, now);
                 }
             }
             Algorithm::Window(ref windows) => self.window.charge(windows, units, now),
@@ -121,7 +122,8 @@ impl Cell {
         match *terms.algorithm {
             Algorithm::None | Algorithm::Inflight(_) => 0,
             Algorithm::Bucket { size, count, period } => {
-                self.bucket.give(terms.bucket(size, count, period), units, now)
+                let kept = terms.kept_buckets();
+                self.bucket.give(terms.bucket(size, count, period), &kept, units, now)
             }
             Algorithm::Window(ref windows) => self.window.refund(windows, units, instant, now),
             Algorithm::Fixed { limit, span, aligned } => {
@@ -133,7 +135,8 @@ impl Cell {
     /// Takes all free units; returns how many.
     pub fn drain(&mut self, terms: &ActiveTerms, now: Micros) -> i64 {
         if let Algorithm::Bucket { size, count, period } = *terms.algorithm {
-            return self.bucket.drain(terms.bucket(size, count, period), now);
+            let kept = terms.kept_buckets();
+            return self.bucket.drain(terms.bucket(size, count, period), &kept, now);
         }
         let free = self.free(terms, now).unwrap_or(0).max(0);
         self.charge(terms, free, now);

@@ -123,7 +123,7 @@ impl Oracle {
     /// so.
     fn punish(&mut self, row: &SelectedRow, requested: Option<i64>, now: Micros) {
         let Some((key, counter)) = row.key.as_ref().zip(row.counter.as_ref()) else { return };
-        let terms = row.terms;
+        let terms = &row.terms;
         let held = terms.held_units(requested);
         let cell = self.cell_mut(&terms.policy.name, key);
         if let Some(length) = terms.block {
@@ -131,7 +131,7 @@ impl Oracle {
             block::act(&mut cell.block, &act, now);
         }
         if terms.policy.count_denied {
-            self.cell_mut(&terms.policy.name, counter).count_denied(&terms, held, now);
+            self.cell_mut(&terms.policy.name, counter).count_denied(terms, held, now);
         }
     }
 

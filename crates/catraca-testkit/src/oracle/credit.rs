@@ -60,8 +60,9 @@ impl Oracle {
     /// Returns `amount` tokens to one bucket; returns how many it gained.
     fn give(&mut self, held: &HeldRow, terms: &ActiveTerms, amount: i64, now: Micros) -> i64 {
         let Algorithm::Bucket { size, count, period } = *terms.algorithm else { return 0 };
+        let kept = terms.kept_buckets();
         let terms = terms.bucket(size, count, period);
-        self.cell_mut(&held.policy, &held.counter).bucket.give(terms, amount, now)
+        self.cell_mut(&held.policy, &held.counter).bucket.give(terms, &kept, amount, now)
     }
 }
 
@@ -72,7 +73,7 @@ fn creditable<'a>(
     event: &str,
 ) -> Vec<(&'a HeldRow, ActiveTerms<'a>, &'a Credit)> {
     let of = |held: &'a HeldRow| {
-        let terms = held.terms(catalog.policy(&held.policy)?);
+        let terms = held.terms(catalog)?;
         let bucket = matches!(terms.algorithm, Algorithm::Bucket { .. });
         let credit = terms.credits.iter().find(|credit| credit.event == event)?;
         bucket.then_some((held, terms, credit))

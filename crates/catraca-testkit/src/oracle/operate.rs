@@ -49,6 +49,13 @@ impl Oracle {
         Ok(was_blocked)
     }
 
+    /// Removes the blocks of a subject under a policy, with their levels: the store had no room.
+    pub fn forget_block(&mut self, policy: &str, subject: &Subject) {
+        for key in self.keys_of(policy, subject).unwrap_or_default() {
+            self.cell_mut(policy, &key).block = None;
+        }
+    }
+
     /// Deletes the state of a subject under a policy, with the counters of all its tiers.
     pub fn reset(&mut self, policy: &str, subject: &Subject) -> Result<(), Refusal> {
         let catalog = Rc::clone(&self.catalog);
@@ -80,11 +87,13 @@ impl Oracle {
         let mut drifts = Vec::new();
         for key in self.keys_of(policy, subject)? {
             if let Algorithm::Bucket { size, count, period } = *terms.algorithm {
-                let terms = terms.bucket(size, count, period);
                 let counter = counter(&catalog, found, tier, &key);
+                let shared = terms.clone().with_sharing(&catalog, Some(&key), Some(&counter));
+                let terms = terms.bucket(size, count, period);
                 let cell = self.cell_mut(policy, &counter);
                 let before = cell.bucket.free(terms, now);
-                cell.bucket.reconcile(terms, level, observed_at, now);
+                let observed = (level, observed_at);
+                cell.bucket.reconcile(terms, &shared.kept_buckets(), observed, now);
                 drifts.push(Drift { before, after: cell.bucket.free(terms, now) });
             }
         }
@@ -97,7 +106,9 @@ impl Oracle {
         let tier = tier(&self.catalog, found, subject);
         let terms: ActiveTerms = active_terms(found, tier);
         let (_, key) = keys(found, subject, None).into_iter().next()?;
-        self.cell(policy, &counter(&self.catalog, found, tier, &key)).free(&terms, now)
+        let counter = counter(&self.catalog, found, tier, &key);
+        let terms = terms.with_sharing(&self.catalog, Some(&key), Some(&counter));
+        self.cell(policy, &counter).free(&terms, now)
     }
 
     fn keys_of(&self, policy: &str, subject: &Subject) -> Result<Vec<Key>, Refusal> {

@@ -47,7 +47,7 @@ pub struct SelectedRow<'a> {
 }
 
 /// The terms of a policy for one subject.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ActiveTerms<'a> {
     /// The policy.
     pub policy: &'a Policy,
@@ -61,6 +61,8 @@ pub struct ActiveTerms<'a> {
     pub credits: &'a [Credit],
     /// Whether its rows are in shadow: they never deny.
     pub shadow: bool,
+    /// The algorithms of all terms that share the counter; none if the tier has its own.
+    pub sharing: Vec<&'a Algorithm>,
 }
 
 /// All rows of a request, one per (policy, key), in the order of their first occurrence.
@@ -120,7 +122,9 @@ fn resolve<'a>(
     let row = |(attribute, key): (Option<String>, Option<Key>)| {
         let gate = gate.map(str::to_owned);
         let counter = key.as_ref().map(|key| counter(catalog, policy, tier, key));
-        SelectedRow { terms: active_terms(policy, tier), tier, key, counter, attribute, gate }
+        let terms =
+            active_terms(policy, tier).with_sharing(catalog, key.as_ref(), counter.as_ref());
+        SelectedRow { terms, tier, key, counter, attribute, gate }
     };
     if limited && !keys.is_empty() {
         return Ok(keys.into_iter().map(|(name, key)| row((name, Some(key)))).collect());
@@ -161,14 +165,32 @@ pub fn tier(catalog: &Catalog, policy: &Policy, subject: &Subject) -> Option<usi
     policy.tiers.iter().position(matches)
 }
 
-/// The key of the counter of a row: a tier that the key does not determine has a counter of its
-/// own, unless its limit is the policy's.
+/// The key of the counter of a row: a tier that the key does not determine, or with windows of
+/// another length, has a counter of its own, unless its limit is the policy's.
 pub fn counter(catalog: &Catalog, policy: &Policy, tier: Option<usize>, key: &Key) -> Key {
     let Some(tier) = tier.map(|number| &policy.tiers[number]) else { return key.clone() };
     let about = catalog.source(&tier.attribute).unwrap_or(&tier.attribute);
     let is_determined = key.iter().any(|(name, _)| name == about);
     let has_own_limit = tier.algorithm.as_ref().is_some_and(|own| !policy.same_limit(own));
-    if is_determined || !has_own_limit { key.clone() } else { tier_counter(key, tier) }
+    let is_apart = !is_determined || has_other_length(policy, tier);
+    if is_apart && has_own_limit { tier_counter(key, tier) } else { key.clone() }
+}
+
+/// Whether the windows of a tier last longer or shorter than those of the policy, or than those
+/// of any other tier if the policy has no limit; or whether their limits differ, if denials count.
+fn has_other_length(policy: &Policy, tier: &Tier) -> bool {
+    // Denials that count drop the units above the limit, but in sliding windows only.
+    let terms = |algorithm: &Algorithm| match algorithm {
+        Algorithm::Fixed { span, .. } => vec![(0, *span)],
+        Algorithm::Window(windows) if policy.count_denied => windows.clone(),
+        Algorithm::Window(windows) => windows.iter().map(|window| (0, window.1)).collect(),
+        _ => Vec::new(),
+    };
+    let Some(own) = tier.algorithm.as_ref().map(terms) else { return false };
+    if policy.terms.algorithm != Algorithm::None {
+        return terms(&policy.terms.algorithm) != own;
+    }
+    policy.tiers.iter().filter_map(|tier| tier.algorithm.as_ref()).any(|other| terms(other) != own)
 }
 
 /// The key of the counter that a tier has of its own.
@@ -189,6 +211,7 @@ pub fn active_terms(policy: &Policy, tier: Option<usize>) -> ActiveTerms<'_> {
         cost: tier.and_then(|tier| tier.cost.as_ref()).unwrap_or(&base.cost),
         credits: tier.and_then(|tier| tier.credits.as_deref()).unwrap_or(&base.credits),
         shadow: policy.mode != Mode::Enforce,
+        sharing: Vec::new(),
     }
 }
 
@@ -201,7 +224,34 @@ fn same(a: &SelectedRow, b: &SelectedRow) -> bool {
     a.terms.policy.name == b.terms.policy.name && a.key == b.key
 }
 
-impl ActiveTerms<'_> {
+impl<'a> ActiveTerms<'a> {
+    /// The terms with all others that share the counter, if that is the counter of the key.
+    pub fn with_sharing(
+        mut self,
+        catalog: &Catalog,
+        key: Option<&Key>,
+        charged: Option<&Key>,
+    ) -> ActiveTerms<'a> {
+        let Some(key) = key.filter(|key| Some(*key) == charged) else { return self };
+        let policy = self.policy;
+        self.sharing.push(&policy.terms.algorithm);
+        for (number, tier) in policy.tiers.iter().enumerate() {
+            if counter(catalog, policy, Some(number), key) == *key {
+                self.sharing.extend(&tier.algorithm);
+            }
+        }
+        self
+    }
+
+    /// The buckets of all terms that share the counter.
+    pub fn kept_buckets(&self) -> Vec<BucketTerms> {
+        let bucket = |algorithm: &&Algorithm| match **algorithm {
+            Algorithm::Bucket { size, count, period } => Some(self.bucket(size, count, period)),
+            _ => None,
+        };
+        self.sharing.iter().filter_map(bucket).collect()
+    }
+
     /// Units held at check: one for a lease, none where the policy counts nothing.
     pub fn held_units(&self, requested: Option<i64>) -> i64 {
         match (self.algorithm, self.cost) {

@@ -27,7 +27,7 @@ impl Oracle {
         }
         let catalog = Rc::clone(&self.catalog);
         let known = |held: &HeldRow| {
-            let terms = held.terms(catalog.policy(&held.policy)?);
+            let terms = held.terms(&catalog)?;
             // A policy that was in shadow at the check stays so for the outcome of that check.
             Some(ActiveTerms { shadow: terms.shadow || held.shadow, ..terms })
         };
@@ -67,6 +67,7 @@ impl Oracle {
         let counted = !matches!(terms.algorithm, Algorithm::Inflight(_));
         SettledRow {
             policy: held.policy.clone(),
+            attribute: held.attribute.clone(),
             charged,
             balance: counter.free(terms, now).filter(|_| counted),
             blocked_until: cell.active_block(terms, now).and_then(|block| finite(block.until)),

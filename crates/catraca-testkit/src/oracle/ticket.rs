@@ -3,7 +3,7 @@
 //! A ticket holds no terms: a settle looks them up again in the catalog that is active then.
 
 use super::answer::SettleAnswer;
-use super::catalog::{HOLD, Policy, REMEMBER, Tier};
+use super::catalog::{Catalog, HOLD, REMEMBER, Tier};
 use super::check::useful;
 use super::select::{ActiveTerms, CheckRequest, Key, SelectedRow, active_terms};
 use super::{Micros, Oracle};
@@ -98,14 +98,17 @@ impl Oracle {
 }
 
 impl HeldRow {
-    /// The terms of its tier in the given policy; a reload may have moved the tier.
-    pub fn terms<'p>(&self, policy: &'p Policy) -> ActiveTerms<'p> {
+    /// The terms of its tier in the given catalog; a reload may have moved the tier or removed the
+    /// policy.
+    pub fn terms<'c>(&self, catalog: &'c Catalog) -> Option<ActiveTerms<'c>> {
+        let policy = catalog.policy(&self.policy)?;
         let is_it = |tier: &Tier| {
             self.tier
                 .as_ref()
                 .is_some_and(|(name, value)| *name == tier.attribute && *value == tier.value)
         };
-        active_terms(policy, policy.tiers.iter().position(is_it))
+        let terms = active_terms(policy, policy.tiers.iter().position(is_it));
+        Some(terms.with_sharing(catalog, Some(&self.key), Some(&self.counter)))
     }
 }
 

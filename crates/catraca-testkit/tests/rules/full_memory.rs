@@ -22,7 +22,7 @@ const SEED: u64 = 4_711;
 const TRACES: u64 = 60;
 const STEPS: usize = 200;
 /// Longer than any trace.
-const YEAR: Span = Span::from_secs(365 * 86_400);
+pub const YEAR: Span = Span::from_secs(365 * 86_400);
 
 #[test]
 fn rows_without_a_counter_follow_on_failure_and_block_nobody() {
@@ -107,7 +107,7 @@ fn is_counted(policy: &Policy) -> bool {
 }
 
 /// The catalog with a random `on_failure` in every policy.
-fn with_failure_modes(text: &str, rng: &mut Rng) -> String {
+pub fn with_failure_modes(text: &str, rng: &mut Rng) -> String {
     let add = |line: &str, rng: &mut Rng| {
         let is_policy = line.starts_with("[policy.") && line.matches('.').count() == 1;
         let mode = ["open", "closed", "local"][(rng.next_u64() % 3) as usize];
@@ -117,7 +117,7 @@ fn with_failure_modes(text: &str, rng: &mut Rng) -> String {
 }
 
 /// Fills the memory for counters: first that of new keys, then the rest, which strikes use too.
-fn fill(memory: &Memory, now: Time) {
+pub fn fill(memory: &Memory, now: Time) {
     let mut numbers = 1..;
     for limit in long_limits() {
         let before = memory.stats().overflowed;
@@ -143,7 +143,7 @@ fn long_limits() -> [Limit; 4] {
 }
 
 /// A key with the distribution of a digest.
-fn key(number: u64) -> Key {
+pub fn key(number: u64) -> Key {
     let mut rng = Rng::new(number);
     let whole = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
     Key::from_bytes(whole.to_be_bytes())
@@ -153,6 +153,7 @@ fn filler(key: Key, limit: Limit) -> CheckRow {
     CheckRow {
         key,
         tier_counter: None,
+        shared: None,
         family: 1,
         limit,
         held: 1,
@@ -172,6 +173,7 @@ fn strike(number: u64, now: Time) -> Batch {
         ticket_index: 0,
         key: key(number),
         tier_counter: None,
+        shared: None,
         family: 1,
         limit: Limit::Unlimited,
         held: 0,

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use catraca::core::lock::VersionPolicy;
 use catraca::core::lock::reply::AcquireReply;
 use catraca::core::lock::requests::{Acquire, LeaseRequest, Proof};
-use catraca::{Clock, Locks, Secret, Span, Time};
+use catraca::{Clock, Locks, Secret, Span};
 use catraca_testkit::generate::Rng;
 use catraca_testkit::locks::history::{ALL, ClockTolerance, ObservedAnswer, ObservedCall, judge};
 use tokio::task::LocalSet;
@@ -21,9 +21,8 @@ const TTL_MS: i64 = 40;
 struct VirtualClock(Instant);
 
 impl Clock for VirtualClock {
-    fn now(&self) -> Time {
-        let passed = i64::try_from(self.0.elapsed().as_micros()).unwrap_or(i64::MAX);
-        Time::from_micros(1_700_000_000_000_000 + passed)
+    fn system_time(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000) + self.0.elapsed()
     }
 }
 

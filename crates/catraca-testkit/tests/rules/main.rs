@@ -6,6 +6,7 @@
 
 mod contract;
 mod full_memory;
+mod full_pools;
 mod guarantees;
 mod lock_history;
 mod locks;

@@ -87,10 +87,11 @@ fn level(reader: &mut Reader<'_>, item: Node<'_>) -> Option<(String, i64)> {
 
 /// Reads facts to store, or to delete.
 pub(super) fn facts(reader: &mut Reader<'_>, node: Node<'_>) -> Option<FactStep> {
-    let known = ["attribute", "value", "state", "forget"];
+    let known = ["attribute", "value", "state", "forget", "namespace"];
     let fields = Fields::read(&mut reader.report, node, "facts", &known)?;
     let attribute = fields.text(&mut reader.report, "attribute", "\"participant\"");
     let value = fields.text(&mut reader.report, "value", "\"12345678\"");
+    let namespace = fields.text_or(&mut reader.report, "namespace");
     let facts = match (fields.get("state"), fields.get("forget")) {
         (Some(node), None) => {
             pairs(&mut reader.report, node, "facts such as { category = \"A\" }").map(Some)
@@ -103,7 +104,7 @@ pub(super) fn facts(reader: &mut Reader<'_>, node: Node<'_>) -> Option<FactStep>
             None
         }
     };
-    Some(FactStep { attribute: attribute?, value: value?, facts: facts? })
+    Some(FactStep { namespace: namespace?, attribute: attribute?, value: value?, facts: facts? })
 }
 
 /// Reads a mode that overrides the catalog's, or `catalog`, which ends the override.

@@ -169,7 +169,7 @@ impl fmt::Display for HistoryInstant {
 /// Limit, block and number of tiers, as text.
 fn terms_text(policy: &Policy) -> String {
     let mut text = match &policy.base {
-        Some(terms) => terms.limit.describe(),
+        Some(terms) => terms.describe_limit(),
         None => "limits by tier".to_owned(),
     };
     if let Some(block) = policy.base.as_ref().and_then(|terms| terms.block) {
