@@ -3,6 +3,7 @@
 //! Benchmarks that bring peers as dependencies live outside the workspace. Must not judge a figure:
 //! it prints, people read.
 
+mod client;
 mod locks;
 mod restart;
 mod serve;
@@ -32,6 +33,7 @@ pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {
     );
     let mut args = rest.to_vec();
     match name.as_str() {
+        "client" => args.extend(client::prepare(repo)?),
         "serve" => args.extend(serve::prepare(repo)?),
         "store" => store::prepare(repo)?,
         _ => {}

@@ -21,6 +21,7 @@ use catraca_conformance::{Repo, docs, screenshots};
 
 const USAGE: &str = "\
 cargo xtask test [--deep] [PART...]   set up and run everything, or only the named parts
+cargo xtask setup [PART...]           install what the parts of the test run need
 cargo xtask trace [--list]            which requirements have a test; --list names those without
 cargo xtask tidy                      sizes, module docs, banned words, dependency direction
 cargo xtask licences                  every dependency's licence against deny.toml
@@ -48,6 +49,7 @@ fn dispatch(args: &[String]) -> Result<()> {
     let repo = Repo::open()?;
     match verb.as_str() {
         "test" => test::test(&repo, rest),
+        "setup" => test::set_up(&repo, rest),
         "trace" => requirements::command(&repo, rest),
         "tidy" => no_arguments(rest).and_then(|()| tidy::tidy(&repo)),
         "licences" => no_arguments(rest).and_then(|()| licences::licences(&repo)),

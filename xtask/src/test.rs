@@ -4,6 +4,7 @@
 //! what a part does; that is `test/parts.rs`.
 
 mod cargo;
+mod features;
 mod load;
 mod lua;
 mod parts;
@@ -12,6 +13,7 @@ mod postgres;
 mod redis;
 mod report;
 mod scenarios;
+mod setup;
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,8 @@ use catraca_conformance::{ProcessGuard, Repo, TestContext};
 use parts::{PARTS, Part};
 use report::PartResult;
 pub(crate) use scenarios::SUFFIX as SCENARIO_SUFFIX;
+use setup::Setup;
+pub(crate) use setup::command as set_up;
 
 /// How much more a deep run does, and how much longer it may take.
 const DEEP: u32 = 10;
@@ -28,8 +32,12 @@ const DEEP: u32 = 10;
 /// `cargo xtask test [--deep] [PART...]`
 pub(crate) fn test(repo: &Repo, args: &[String]) -> Result<()> {
     let plan = Plan::parse(args)?;
-    let outcomes: Vec<PartResult> =
-        plan.parts.iter().map(|part| run(repo, part, plan.factor)).collect();
+    let mut setup = Setup::start(repo, &plan.parts)?;
+    let mut outcomes = Vec::new();
+    for part in &plan.parts {
+        outcomes.extend(setup.wait_before(part)?);
+        outcomes.push(run(repo, part, plan.factor));
+    }
     print!("\n{}", report::table(&outcomes));
     let run_max = if plan.factor == 1 { report::RUN_MAX } else { Duration::MAX };
     report::conclude(&outcomes, run_max)

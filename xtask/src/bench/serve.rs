@@ -1,4 +1,4 @@
-//! What the benchmark of the server needs first: the release binary, and a peer to stand beside it.
+//! What the benchmark of the server needs first: the `dist` binary, and a peer to stand beside it.
 //!
 //! The peer is installed by its package's name, once, below `target/`. Must not measure anything.
 

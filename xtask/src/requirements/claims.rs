@@ -1,4 +1,5 @@
-//! Who claims to cover what: doc lines above tests, and `covers` in scenario files.
+//! Who claims to cover what: lines above tests of Rust, TypeScript and Go, and `covers` in scenario
+//! files.
 //!
 //! A claim must stand on a test; one in the air is a problem. Must not run anything.
 
@@ -10,6 +11,10 @@ use crate::test::SCENARIO_SUFFIX;
 
 /// The words that start a claim in Rust, in two pieces so that this line is none.
 const MARK: &str = concat!("/// ", "covers:");
+/// The same in TypeScript and Go.
+const COMMENT_MARK: &str = concat!("// ", "covers:");
+const TYPESCRIPT_SUFFIX: &str = ".test.ts";
+const GO_SUFFIX: &str = "_test.go";
 /// How far below its claim a test may begin.
 const REACH: usize = 6;
 
@@ -25,7 +30,14 @@ pub(crate) fn collect(repo: &Repo, problems: &mut Vec<String>) -> Result<Vec<Cla
     let mut claims = Vec::new();
     for file in repo.files()? {
         if file.ends_with(".rs") {
-            claims.extend(in_rust(&file, &repo.read(&file)?, problems));
+            let text = repo.read(&file)?;
+            claims.extend(in_code(&file, &text, MARK, starts_a_test, problems));
+        } else if file.ends_with(TYPESCRIPT_SUFFIX) {
+            let text = repo.read(&file)?;
+            claims.extend(in_code(&file, &text, COMMENT_MARK, starts_node_test, problems));
+        } else if file.ends_with(GO_SUFFIX) {
+            let text = repo.read(&file)?;
+            claims.extend(in_code(&file, &text, COMMENT_MARK, starts_go_test, problems));
         } else if file.ends_with(SCENARIO_SUFFIX) {
             claims.extend(in_scenario(&file, &repo.read(&file)?, problems)?);
         }
@@ -33,14 +45,20 @@ pub(crate) fn collect(repo: &Repo, problems: &mut Vec<String>) -> Result<Vec<Cla
     Ok(claims)
 }
 
-fn in_rust(file: &str, text: &str, problems: &mut Vec<String>) -> Vec<Claim> {
+fn in_code(
+    file: &str,
+    text: &str,
+    mark: &str,
+    starts_test: fn(&str) -> bool,
+    problems: &mut Vec<String>,
+) -> Vec<Claim> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut claims = Vec::new();
     for (index, line) in lines.iter().enumerate() {
-        let Some(list) = line.strip_prefix(MARK) else { continue };
+        let Some(list) = line.strip_prefix(mark) else { continue };
         let place = format!("{file}:{}", index + 1);
         let below = &lines[index + 1..lines.len().min(index + 1 + REACH)];
-        if !below.iter().any(|line| starts_a_test(line)) {
+        if !below.iter().any(|line| starts_test(line)) {
             problems.push(format!("{place}: no test within {REACH} lines below this claim"));
         }
         claims.extend(read_list(list.split(','), &place, problems));
@@ -52,6 +70,16 @@ fn starts_a_test(line: &str) -> bool {
     let attribute = line.starts_with("#[") && line.contains("test");
     let prose = line.starts_with("//");
     attribute || (!prose && line.split_whitespace().any(|word| word == "fn"))
+}
+
+/// A test of Node's test runner.
+fn starts_node_test(line: &str) -> bool {
+    line.starts_with("test(")
+}
+
+/// `func TestName(t *testing.T) {`
+fn starts_go_test(line: &str) -> bool {
+    line.starts_with("func Test")
 }
 
 fn in_scenario(file: &str, text: &str, problems: &mut Vec<String>) -> Result<Vec<Claim>> {
@@ -106,7 +134,8 @@ mod tests {
 
     fn rust(list: &str, below: &str) -> (Vec<String>, Vec<String>) {
         let mut problems = Vec::new();
-        let claims = in_rust("a.rs", &format!("    {MARK} {list}\n{below}"), &mut problems);
+        let text = format!("    {MARK} {list}\n{below}");
+        let claims = in_code("a.rs", &text, MARK, starts_a_test, &mut problems);
         (claims.iter().map(|claim| claim.id.to_string()).collect(), problems)
     }
 
@@ -125,11 +154,35 @@ mod tests {
     }
 
     #[test]
+    fn a_go_test_claims_in_its_comment() {
+        let text = format!("{COMMENT_MARK} X-01\nfunc TestA(t *testing.T) {{}}\n");
+        let mut problems = Vec::new();
+        let claims = in_code("a_test.go", &text, COMMENT_MARK, starts_go_test, &mut problems);
+        assert_eq!((claims.len(), problems.len()), (1, 0));
+        let helper = text.replace("TestA", "helper");
+        in_code("a_test.go", &helper, COMMENT_MARK, starts_go_test, &mut problems);
+        assert_eq!(problems.len(), 1);
+    }
+
+    #[test]
     fn a_claim_in_the_air_is_a_problem() {
         let far = "// a\n".repeat(REACH) + "#[test]";
         assert_eq!(rust("X-01", &far).1.len(), 1);
         assert_eq!(rust("X-01", "struct Fn;\n// a fn in prose").1.len(), 1);
         assert_eq!(rust("X-01", "").1.len(), 1);
+    }
+
+    #[test]
+    fn a_claim_above_a_test_of_typescript_counts_and_one_above_nothing_does_not() {
+        let mut problems = Vec::new();
+        let mut read = |below: &str| {
+            let text = format!("{COMMENT_MARK} 003-35, 003-36\n{below}");
+            let problems = &mut problems;
+            in_code("a.test.ts", &text, COMMENT_MARK, starts_node_test, problems).len()
+        };
+        assert_eq!(read("test(\"a denial\", async () => {"), 2);
+        assert_eq!(read("const test = 1;"), 2);
+        assert_eq!(problems, ["a.test.ts:1: no test within 6 lines below this claim"]);
     }
 
     #[test]

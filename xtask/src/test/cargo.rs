@@ -25,13 +25,19 @@ pub(crate) fn clippy(context: &TestContext) -> Result<()> {
 
 pub(crate) fn doc(context: &TestContext) -> Result<()> {
     let args = ["doc", "--no-deps", "--workspace", "--profile", "ci"];
-    context.processes.run(context.repo.cargo(&args).env("RUSTDOCFLAGS", "-D warnings"))
+    let mut cargo = context.repo.cargo(&args);
+    // With the examples, cargo takes the dependencies that `clippy` checked: without a target that
+    // uses dev-dependencies, their features differ, and they would be checked again.
+    cargo.args(["--lib", "--bin", "xtask", "--examples"]);
+    context.processes.run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// The heavy targets are in here too, but run small: they read their size from the environment.
 pub(crate) fn unit(context: &TestContext) -> Result<()> {
     let postgres = packages::postgres(context)?;
-    let mut cargo = context.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
+    // All targets run, so that one run shows everything that fails.
+    let args = ["test", "--workspace", "--profile", "ci", "--no-fail-fast"];
+    let mut cargo = context.repo.cargo(&args);
     // What needs Redis has parts of its own, and is left out here.
     cargo.env("CATRACA_POSTGRES_BIN", postgres).env("CATRACA_REDIS_SERVER", "");
     context.processes.run(&mut cargo)

@@ -6,7 +6,8 @@
 use anyhow::Result;
 use catraca_conformance::{TestContext, packages};
 
-const SERVER: &str = "redis-server";
+use super::redis::SERVER;
+
 /// How many batches of each kind are compared; the environment may ask for others.
 const STEPS: &str = "CATRACA_LUA_STEPS";
 const DEFAULT_STEPS: u32 = 30_000;

@@ -3,9 +3,11 @@
 //! A part is added here and nowhere else. Must not contain what a part does.
 
 use anyhow::Result;
-use catraca_conformance::{TestContext, api, clients, deploy, docs, gateways, screenshots};
+use catraca_conformance::{
+    TestContext, api, clients, deploy, docs, gateways, go_sdk, screenshots, typescript,
+};
 
-use super::{cargo, load, lua, planted_bugs, postgres, redis, scenarios};
+use super::{cargo, features, load, lua, planted_bugs, postgres, redis, scenarios};
 use crate::{licences, mutants, requirements, tidy};
 
 /// One part of the test run.
@@ -27,6 +29,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("licences", 1, |context| licences::licences(context.repo)),
     part("clippy", 8, cargo::clippy),
     part("doc", 3, cargo::doc),
+    part("features", 8, features::run),
     part("unit", 20, cargo::unit),
     Part { deepens: true, ..part("oracle", 10, cargo::oracle) },
     part("planted-bugs", 6, planted_bugs::run),
@@ -37,7 +40,9 @@ pub(crate) const PARTS: &[Part] = &[
     part("docs", 3, docs::run_all),
     Part { deepens: true, ..part("api", 6, api::run) },
     part("clients", 8, clients::run),
-    part("gateways", 6, gateways::run),
+    part("typescript", 12, typescript::run),
+    part("go", 6, go_sdk::run),
+    Part { deepens: true, ..part("gateways", 6, gateways::run) },
     part("screenshots", 5, screenshots::run),
     part("deploy", 2, deploy::run),
     Part { deep_only: true, ..part("kills", 10, cargo::kills) },

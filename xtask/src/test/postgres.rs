@@ -15,7 +15,7 @@ use super::redis::LOCKS;
 const STEPS: (&str, u32) = ("CATRACA_POSTGRES_STEPS", 100_000);
 /// Rounds of callers at a barrier.
 const ROUNDS: (&str, u32) = ("CATRACA_POSTGRES_ROUNDS", 100);
-const POOLER: &str = "pgbouncer";
+pub(super) const POOLER: &str = "pgbouncer";
 
 pub(crate) fn run(context: &TestContext) -> Result<()> {
     let programs = packages::postgres(context)?;

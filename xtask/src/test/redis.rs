@@ -9,10 +9,11 @@ use std::process::Command;
 use anyhow::Result;
 use catraca_conformance::{TestContext, packages};
 
-const SERVER: &str = "redis-server";
-/// Operations compared with the memory store, and rounds of a crowd, of which each deep run has ten
-/// times as many.
+pub(super) const SERVER: &str = "redis-server";
+/// Operations compared with the memory store, decisions compared with the oracle, and rounds of a
+/// crowd, of which each deep run has ten times as many.
 const OPERATIONS: (&str, u32) = ("CATRACA_REDIS_OPERATIONS", 1_000_000);
+const DECISIONS: (&str, u32) = ("CATRACA_REDIS_DECISIONS", 100_000);
 const ROUNDS: (&str, u32) = ("CATRACA_REDIS_ROUNDS", 100);
 
 /// What callers of locks see, over HTTP.
@@ -23,7 +24,7 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     let server = packages::need(context, SERVER, SERVER)?;
     let postgres = packages::postgres(context)?;
     let mut store = tests(context, &["--test", "stores", "--", "redis::", "--nocapture"]);
-    for (name, default) in [OPERATIONS, ROUNDS] {
+    for (name, default) in [OPERATIONS, DECISIONS, ROUNDS] {
         store.env(name, context.size(name, default));
     }
     // After the others, because they measure how long callers wait.

@@ -1,0 +1,94 @@
+//! The documentation of the library shows `Duration` and `SystemTime`, not the integers that stores
+//! count with (ADR 0027).
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use catraca_conformance::TestContext;
+
+/// The types of `catraca_core::time`.
+const INTEGER_TYPES: [&str; 2] = ["Span", "Time"];
+
+/// Modules of the feature `full` for operators and for the stores themselves, which have the
+/// integers in rows and messages.
+const INTERNAL_MODULES: [&str; 8] =
+    ["app", "engine", "json", "locks", "postgres", "records", "redis", "shared"];
+
+pub(super) fn run(context: &TestContext) -> Result<()> {
+    check(context, "default", &[])?;
+    check(context, "full", &INTERNAL_MODULES)
+}
+
+/// Writes the documentation with these features, and looks for the integers in its pages.
+fn check(context: &TestContext, features: &str, left_out: &[&str]) -> Result<()> {
+    let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let root = context.repo.path("").join(target).join("doc/catraca");
+    // Cargo leaves pages of other features, and those of the binary, which has the same name.
+    if root.exists() {
+        fs::remove_dir_all(&root)?;
+    }
+    let mut doc = super::cargo(context, "doc", &["--no-deps", "--features", features]);
+    context.processes.run(doc.env("RUSTDOCFLAGS", "-D warnings"))?;
+    let mut pages = Vec::new();
+    find_pages(&root, &mut pages)?;
+    ensure!(pages.len() > 50, "{} has only {} pages", root.display(), pages.len());
+    let mut found = Vec::new();
+    for page in pages {
+        let name = page.strip_prefix(&root)?.display().to_string();
+        if left_out.iter().any(|module| name.starts_with(&format!("{module}/"))) {
+            continue;
+        }
+        let text = without_tags(&fs::read_to_string(&page)?);
+        found.extend(integer_types(&text).map(|line| format!("{name}: {line}")));
+    }
+    ensure!(found.is_empty(), "the documentation shows Span or Time:\n{}", found.join("\n"));
+    Ok(())
+}
+
+fn find_pages(folder: &Path, pages: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            find_pages(&path, pages)?;
+        } else if path.extension().is_some_and(|extension| extension == "html") {
+            pages.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The text of a page, up to the traits that other crates implement for all types: `tracing` has a
+/// `Span` too.
+fn without_tags(page: &str) -> String {
+    let own = page.split_once("id=\"blanket-implementations\"").map_or(page, |(own, _)| own);
+    let mut text = String::new();
+    for part in own.split('<') {
+        text.push_str(part.split_once('>').map_or(part, |(_, text)| text));
+    }
+    text
+}
+
+/// The lines that have a type as a whole word, as in `Option<Span>` but not in `TimeRange`.
+fn integer_types(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |character: char| character.is_alphanumeric() || character == '_';
+    text.lines().filter(move |line| {
+        line.split(|character| !is_name(character)).any(|word| INTEGER_TYPES.contains(&word))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_found_behind_its_tags_and_only_alone() {
+        let page = "<a href='x'>at</a>: <a>Option</a>&lt;<a>Time</a>&gt;,\n<p>TimeRange</p>\n\
+                    <h2 id=\"blanket-implementations\">fn instrument(self, span: Span)</h2>";
+        let text = without_tags(page);
+        let found: Vec<&str> = integer_types(&text).collect();
+        assert_eq!(found, ["at: Option&lt;Time&gt;,"]);
+    }
+}
