@@ -1,34 +1,33 @@
 /**
- * Notices that all requests seem to come from one address, which is then a proxy's and not the
- * client's: everybody would share one counter.
+ * Notices that all checks have one address, which is then a proxy's and not the client's: all
+ * clients would share one counter.
  */
 import type { Warning } from "./settings.js";
 import type { Subject } from "./types.js";
 
 const CHECKS = 100;
-const PRIVATE = /^(10\.|127\.|169\.254\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|::1$|f[cd]|fe80)/i;
 
 export class AddressWatch {
   #address: string | undefined;
-  #left = CHECKS;
+  #checks = 0;
+  #differs = false;
 
-  /** A warning at the hundredth check, if each of them had the same private address. */
-  note(subject: Subject): Warning | undefined {
-    if (this.#left <= 0 || subject.ip === undefined) return undefined;
+  /** Whether this is the hundredth check, and each of them had the same address. */
+  note(subject: Subject): boolean {
+    if (this.#differs || subject.ip === undefined) return false;
     const address = String(subject.ip);
     this.#address ??= address;
-    if (address !== this.#address || !PRIVATE.test(address)) {
-      this.#left = 0;
-      return undefined;
-    }
-    this.#left -= 1;
-    return this.#left === 0 ? sameAddress(address) : undefined;
+    this.#differs = address !== this.#address;
+    this.#checks += 1;
+    return !this.#differs && this.#checks === CHECKS;
   }
-}
 
-function sameAddress(address: string): Warning {
-  const detail =
-    `the first ${CHECKS} checks all had the address ${address}: all clients share one counter; ` +
-    "configure the framework's trusted proxies, or `address` of the guard";
-  return { code: "same-address", detail };
+  /** A warning if all checks until now, and at least a hundred, had the same address. */
+  warnings(): Warning[] {
+    if (this.#differs || this.#checks < CHECKS) return [];
+    const detail =
+      `the first ${this.#checks} checks all had the address ${this.#address}: all clients share ` +
+      "one counter; configure the framework's trusted proxies, or `address` of the guard";
+    return [{ code: "same-address", detail }];
+  }
 }

@@ -66,7 +66,7 @@ export class Catraca<G extends GateMap = GateMap> {
   readonly #blocks: BlockCache | null;
   readonly #addresses = new AddressWatch();
 
-  constructor(options: ClientOptions) {
+  constructor(options: ClientOptions = {}) {
     this.#settings = readOptions(options);
     this.onFailure = this.#settings.onFailure;
     this.#transport = new Transport(this.#settings);
@@ -86,8 +86,7 @@ export class Catraca<G extends GateMap = GateMap> {
     subject: G[N],
     options: CheckOptions = {},
   ): Promise<Decision> {
-    const warning = this.#addresses.note(subject);
-    if (warning) this.#settings.onWarning(warning);
+    if (this.#addresses.note(subject)) this.#warn(this.#addresses.warnings());
     const lists = options.lists ?? true;
     const cached = this.#blocks?.find(gate, subject, lists);
     if (cached) return cached;
@@ -183,10 +182,14 @@ export class Catraca<G extends GateMap = GateMap> {
     return this.#locks.withSlot(range, run, options);
   }
 
-  /** Reports misconfiguration: the key and its role, the gates, the clock. Never rejects. */
+  /**
+   * Reports misconfiguration: the key and its role, the gates, the clock, one address for all
+   * checks. Charges nothing, and never rejects.
+   */
   async verify(gates: readonly GateName<G>[] = []): Promise<Warning[]> {
-    const warnings = await findMisconfiguration(this.#transport, gates);
-    warnings.forEach((warning) => this.#settings.onWarning(warning));
+    const found = await findMisconfiguration(this.#transport, gates);
+    const warnings = [...found, ...this.#addresses.warnings()];
+    this.#warn(warnings);
     return warnings;
   }
 
@@ -198,6 +201,10 @@ export class Catraca<G extends GateMap = GateMap> {
   /** Reports a failure that must not change the answer to a client, such as a failed settle. */
   reportFailure(error: unknown): void {
     this.#settings.onUnavailable(error instanceof Error ? error : new Error(String(error)));
+  }
+
+  #warn(warnings: Warning[]): void {
+    for (const warning of warnings) this.#settings.onWarning(warning);
   }
 
   /** A check; the failure mode decides if the server does not answer. */

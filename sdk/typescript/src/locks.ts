@@ -109,9 +109,9 @@ export class Locks {
     return this.#unlessEnded<RenewedLease>("/v1/locks/renew", body);
   }
 
-  async release(proof: LeaseProof): Promise<EndedLease> {
-    const body = { lease_id: leaseId(proof) };
-    return (await this.#transport.call<EndedLease>("/v1/locks/release", { body })).body;
+  /** Sent again after a lost answer, as all calls about a lease: a second one changes nothing. */
+  release(proof: LeaseProof): Promise<EndedLease> {
+    return this.#end("/v1/locks/release", proof);
   }
 
   /** Null if the hold has ended and was not taken again. */
@@ -120,9 +120,8 @@ export class Locks {
     return this.#unlessEnded<ConfirmedSlot>("/v1/slots/confirm", body);
   }
 
-  async cancel(proof: LeaseProof): Promise<EndedLease> {
-    const body = { lease_id: leaseId(proof) };
-    return (await this.#transport.call<EndedLease>("/v1/slots/cancel", { body })).body;
+  cancel(proof: LeaseProof): Promise<EndedLease> {
+    return this.#end("/v1/slots/cancel", proof);
   }
 
   async calendar(query: CalendarQuery): Promise<CalendarView> {
@@ -198,9 +197,14 @@ export class Locks {
     });
   }
 
+  async #end(path: string, proof: LeaseProof): Promise<EndedLease> {
+    const call = { body: { lease_id: leaseId(proof) }, retry: true };
+    return (await this.#transport.call<EndedLease>(path, call)).body;
+  }
+
   async #unlessEnded<T>(path: string, body: object): Promise<T | null> {
     try {
-      return (await this.#transport.call<T>(path, { body })).body;
+      return (await this.#transport.call<T>(path, { body, retry: true })).body;
     } catch (error) {
       if (error instanceof CatracaError && ENDED.includes(error.httpStatus)) return null;
       throw error;

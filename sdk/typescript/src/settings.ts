@@ -3,9 +3,9 @@ import type { FailureMode } from "./types.js";
 import { VERSION } from "./version.js";
 
 export interface ClientOptions {
-  /** Where Catraca listens, such as `http://127.0.0.1:7878`. */
-  url: string;
-  /** The API key. */
+  /** Where Catraca listens; by default `CATRACA_URL` of the environment, or port 7878 here. */
+  url?: string | undefined;
+  /** The API key; by default `CATRACA_KEY` of the environment; an empty one is none. */
   key?: string | undefined;
   /** How long a call may take, with its retries, in milliseconds; 500 by default. */
   deadlineMs?: number | undefined;
@@ -33,12 +33,12 @@ export interface BlockCacheOptions {
 /** A sign of misconfiguration. */
 export interface Warning {
   code:
-    | "unreachable"
-    | "unknown-key"
-    | "role-too-low"
+    | "unavailable"
+    | "key-refused"
+    | "wrong-role"
+    | "admin-key"
     | "unknown-gate"
-    | "unlisted-gate"
-    | "clock-skew"
+    | "clock-difference"
     | "same-address";
   /** What is wrong, and how to fix it. */
   detail: string;
@@ -55,13 +55,15 @@ export interface Settings {
   fetch: typeof fetch;
 }
 
+const DEFAULT_URL = "http://127.0.0.1:7878";
 const DEADLINE_MS = 500;
 const BLOCK_AGE_MS = 5_000;
 const BLOCK_ENTRIES = 10_000;
 const CALLER = /^[A-Za-z0-9._/-]{1,64}$/;
 
 export function readOptions(options: ClientOptions): Settings {
-  const url = new URL(options.url);
+  const url = new URL(options.url ?? readEnvironment("CATRACA_URL") ?? DEFAULT_URL);
+  const key = options.key ?? readEnvironment("CATRACA_KEY");
   const deadlineMs = options.deadlineMs ?? DEADLINE_MS;
   if (!(deadlineMs > 0)) throw new TypeError("deadlineMs must be more than 0");
   const caller = options.caller ?? `catraca-ts/${VERSION}`;
@@ -72,7 +74,7 @@ export function readOptions(options: ClientOptions): Settings {
     "content-type": "application/json",
     "catraca-caller": caller,
   };
-  if (options.key) headers.authorization = `Bearer ${options.key}`;
+  if (key) headers.authorization = `Bearer ${key}`;
   return {
     url: (url.origin + url.pathname).replace(/\/+$/, ""),
     headers,
@@ -84,6 +86,16 @@ export function readOptions(options: ClientOptions): Settings {
     // A browser refuses a `fetch` that is called as a method of another object.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
   };
+}
+
+/** A variable of Node, Bun, Deno or Next.js; undefined in browsers, and if it may not be read. */
+function readEnvironment(name: string): string | undefined {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+  try {
+    return process?.env?.[name] || undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function readBlockCache(options: BlockCacheOptions | false = {}) {

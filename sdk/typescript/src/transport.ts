@@ -37,6 +37,10 @@ export class Transport {
     this.#settings = settings;
   }
 
+  get hasKey(): boolean {
+    return "authorization" in this.#settings.headers;
+  }
+
   /** Rejects with `CatracaError` (4xx), `UnavailableError`, or the reason of the own signal. */
   async call<T>(path: string, options: CallOptions = {}): Promise<Answer<T>> {
     const deadline = Date.now() + (options.deadlineMs ?? this.#settings.deadlineMs);

@@ -4,9 +4,8 @@ import type { Warning } from "./settings.js";
 import type { Transport } from "./transport.js";
 import type { CatalogSummary, PolicyList, Whoami } from "./types.js";
 
-/** A `Date` header has whole seconds, so smaller differences mean nothing. */
-const CLOCK_SKEW_MS = 5_000;
-const ROLES_THAT_CHECK = ["check", "admin"];
+/** Clocks that differ more than this are reported; a `Date` header has whole seconds. */
+const CLOCK_DIFFERENCE_MS = 30_000;
 
 export async function findMisconfiguration(
   transport: Transport,
@@ -15,7 +14,7 @@ export async function findMisconfiguration(
   try {
     const whoami = await transport.call<Whoami>("/v1/whoami", { method: "GET", retry: true });
     return [
-      ...checkRole(whoami.body),
+      ...checkRole(whoami.body, transport.hasKey),
       ...checkClock(whoami.headers.get("date")),
       ...(await checkGates(transport, gates)),
     ];
@@ -27,25 +26,31 @@ export async function findMisconfiguration(
 function explain(error: unknown): Warning {
   if (error instanceof CatracaError && error.httpStatus === 401) {
     const detail = `the server refuses the key (${error.code}); make one with catraca keygen`;
-    return { code: "unknown-key", detail };
+    return { code: "key-refused", detail };
   }
   const detail = `${(error as Error).message}; checks follow onFailure until it answers`;
-  return { code: "unreachable", detail };
+  return { code: "unavailable", detail };
 }
 
-function checkRole({ role, operator }: Whoami): Warning[] {
-  if (ROLES_THAT_CHECK.includes(role)) return [];
+function checkRole({ role, operator }: Whoami, hasKey: boolean): Warning[] {
+  // Without keys in the catalog, every caller on this machine is an admin.
+  if (role === "check" || (role === "admin" && !hasKey)) return [];
+  if (role === "admin") {
+    const detail = `the key ${operator} has the role admin, and a check needs only the role check`;
+    return [{ code: "admin-key", detail }];
+  }
   const detail = `the key ${operator} has the role ${role}, and a check needs the role check`;
-  return [{ code: "role-too-low", detail }];
+  return [{ code: "wrong-role", detail }];
 }
 
 /** Browsers show no `Date` of another origin; then nothing is compared. */
 function checkClock(date: string | null): Warning[] {
   const server = date === null ? NaN : Date.parse(date);
-  const skew = Math.abs(Date.now() - server);
-  if (!(skew > CLOCK_SKEW_MS)) return [];
-  const detail = `the clocks of this machine and the server differ by ${Math.round(skew / 1000)} s`;
-  return [{ code: "clock-skew", detail }];
+  const difference = Math.abs(Date.now() - server);
+  if (!(difference > CLOCK_DIFFERENCE_MS)) return [];
+  const seconds = Math.round(difference / 1000);
+  const detail = `the clocks of this machine and of the server differ by ${seconds} s`;
+  return [{ code: "clock-difference", detail }];
 }
 
 async function checkGates(transport: Transport, gates: readonly string[]): Promise<Warning[]> {
@@ -85,10 +90,7 @@ async function compareWithCatalog(
 }
 
 function missingGate(gate: string, fallback: string | null): Warning {
-  if (fallback === null) {
-    const detail = `the catalog has no gate or policy ${gate}: every check of it will fail`;
-    return { code: "unknown-gate", detail };
-  }
-  const detail = `the catalog does not name the gate ${gate}: the policy ${fallback} decides`;
-  return { code: "unlisted-gate", detail };
+  const effect =
+    fallback === null ? "every check of it will fail" : `the policy ${fallback} decides`;
+  return { code: "unknown-gate", detail: `the catalog has no gate or policy ${gate}: ${effect}` };
 }

@@ -8,6 +8,7 @@ import {
   RateLimitService,
   createLockConflictResponse,
   createRateLimitResponse,
+  gateOfPath,
 } from "@catraca/client/booking";
 import type { RateLimitResult } from "@catraca/client/booking";
 
@@ -20,12 +21,14 @@ let adminLimits: RateLimitService;
 let locks: OptimisticLockService;
 let others: OptimisticLockService;
 let adminLocks: OptimisticLockService;
+let operator: Catraca;
 
 before(async () => {
   server = await startServer(preset("booking"));
   const options = { url: server.url, deadlineMs: 5_000, blockCache: false } as const;
   const catraca = new Catraca({ ...options, key: server.keys.check });
   const admin = new Catraca({ ...options, key: server.keys.admin });
+  operator = admin;
   limits = new RateLimitService(catraca);
   adminLimits = new RateLimitService(admin);
   locks = new OptimisticLockService(catraca);
@@ -34,6 +37,14 @@ before(async () => {
 });
 
 after(() => server.stop());
+
+interface AuditPage {
+  acts: { by: string; act: string; target: string; why: string | null }[];
+}
+
+interface PolicyNames {
+  policies: { policy: string }[];
+}
 
 function request(ip: string): Request {
   return new Request("https://shop.example/", { headers: { "X-Forwarded-For": ip } });
@@ -88,8 +99,16 @@ test("clearAllRateLimits resets every policy, for admins alone, with an audit", 
   const call = () => limits.endpointRateLimit(request("203.0.113.5"), "PAYMENTS", "t1");
   await exhaust(call);
   await assert.rejects(limits.clearAllRateLimits("tests"), { code: "role-too-low" });
-  await adminLimits.clearAllRateLimits("tests");
+  await adminLimits.clearAllRateLimits("a new season");
   assert.equal((await call()).conflict, false);
+  const { acts } = await operator.request<AuditPage>("GET", "/v1/audit");
+  const resets = acts.filter((act) => act.why === "a new season");
+  assert.deepEqual(new Set(resets.map(({ by, act }) => `${by} ${act}`)), new Set(["admin reset"]));
+  const { policies } = await operator.request<PolicyNames>("GET", "/v1/policies");
+  const names = (list: string[]) => [...list].sort();
+  const cleared = names(resets.map((act) => act.target));
+  assert.deepEqual(cleared, names(policies.map((row) => row.policy)));
+  assert.ok(!acts.some((act) => act.by === "check"), "the refused call changed nothing");
   const stats = await adminLimits.getRateLimitStats();
   const { total, limited, success } = stats.global;
   assert.equal(total, limited + success);
@@ -104,6 +123,13 @@ test("while Catraca does not answer, requests pass unless the client says otherw
   assert.deepEqual([login.conflict, login.decision.degraded], [false, true]);
   const closed = new RateLimitService(new Catraca({ url, onFailure: "closed" }));
   assert.equal((await closed.globalRateLimit(request("203.0.113.6")))?.conflict, true);
+});
+
+// covers: 004-17, 004-18
+test("the gate of a path is that of the routes of the preset", () => {
+  const gates = ["/api/appointments/7", "/api/services", "/api/employees/x", "/api/auth/login"];
+  assert.deepEqual(gates.map(gateOfPath), ["appointments", "pages", "pages", "login"]);
+  assert.deepEqual(["/", "/api/servicesX"].map(gateOfPath), ["global", "global"]);
 });
 
 const START = new Date("2030-01-07T10:00:00Z");

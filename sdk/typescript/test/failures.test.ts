@@ -91,7 +91,7 @@ test("a check is never sent twice", async () => {
   }
 });
 
-test("a peek, a settle and an acquire are sent again after a failure", async () => {
+test("a peek, a settle and the calls of a lease are sent again after a failure", async () => {
   const decision = await catraca.check("failures", { ip: "198.51.100.13" });
   for (const mode of ["cut", "error"] as const) {
     proxy.mode = mode;
@@ -104,8 +104,23 @@ test("a peek, a settle and an acquire are sent again after a failure", async () 
     const lease = await catraca.acquireLock(name);
     assert.equal(lease.granted, true, "the repeated request got the lease of the first one");
     assert.equal((await catraca.acquireLock(name)).granted, false);
+    assert.ok(lease.granted);
+    proxy.remaining = 1;
+    assert.ok(await catraca.renewLock(lease), "the second renewal extends it once more");
+    proxy.remaining = 1;
+    assert.equal((await catraca.releaseLock(lease)).outcome, "already_released");
+    const start = new Date("2030-01-07T10:00:00Z");
+    const end = new Date("2030-01-07T10:30:00Z");
+    const hold = await catraca.holdSlot({ calendar: name, start, end });
+    assert.ok(hold.granted);
+    proxy.remaining = 1;
+    assert.equal((await catraca.confirmSlot(hold))?.fence, hold.fence);
+    proxy.remaining = 1;
+    assert.equal((await catraca.cancelSlot(hold)).outcome, "already_released");
   }
-  assert.equal(proxy.calls.filter((path) => path === "/v1/peek").length, 4);
+  for (const path of ["/v1/peek", "/v1/locks/renew", "/v1/locks/release", "/v1/slots/confirm"]) {
+    assert.equal(proxy.calls.filter((call) => call === path).length, 4, path);
+  }
 });
 
 test("retries end with the deadline", async () => {

@@ -64,6 +64,14 @@ export async function checkRateLimit(
   return { allowed, retryAfter: retryAfter(decision), remaining, decision };
 }
 
+/** The response to a denied check. */
+export function createRateLimitResponse(
+  result: RateLimitResult,
+  corsHeaders: HeadersInit = {},
+): Response {
+  return denialResponse(makeDenial(result.decision, "error"), corsHeaders);
+}
+
 /** The client's address: the entry of `X-Forwarded-For` that the last trusted proxy wrote. */
 export function getClientIP(request: Request, address?: AddressSource): string | undefined {
   return clientAddress(request.headers, address);

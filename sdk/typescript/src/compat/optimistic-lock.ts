@@ -65,19 +65,24 @@ export class OptimisticLockService {
         this.#held.set(heldKey(key, version), grant);
         return granted(grant);
       }
-      if (attempt >= retryCount) return refused(grant);
+      if (attempt >= retryCount) return refusedResult(grant);
       await pause(retryDelay * 2 ** attempt * (0.75 + Math.random() / 2));
     }
   }
 
-  /** False if this object does not hold it, or it has ended. */
+  /**
+   * Frees the lock, and with it the time of an appointment: a booking is kept by `confirmLock`.
+   * False if this object does not hold it, or it has ended.
+   */
   async releaseLock(key: string, version: number): Promise<boolean> {
     const lease = this.#held.get(heldKey(key, version));
     if (lease === undefined) return false;
     this.#held.delete(heldKey(key, version));
     try {
       const end = lease.slot ? this.#client.cancelSlot(lease) : this.#client.releaseLock(lease);
-      return (await end).released;
+      const { outcome } = await end;
+      // `already_released`: the answer to the first call was lost.
+      return outcome === "released" || outcome === "already_released";
     } catch (error) {
       // The lease ends with its TTL; a handler must not fail for it after its work is done.
       if (error instanceof UnavailableError) return false;
@@ -85,10 +90,14 @@ export class OptimisticLockService {
     }
   }
 
-  async renewLock(key: string, version: number, ttl?: number): Promise<boolean> {
+  async renewLock(
+    key: string,
+    version: number,
+    options: Pick<LockOptions, "ttl"> = {},
+  ): Promise<boolean> {
     const lease = this.#held.get(heldKey(key, version));
     if (lease === undefined) return false;
-    const renewed = await this.#client.renewLock(lease, ttl);
+    const renewed = await this.#client.renewLock(lease, options.ttl);
     if (renewed === null) this.#held.delete(heldKey(key, version));
     return renewed !== null;
   }
@@ -165,7 +174,8 @@ function granted(lease: GrantedLease): LockResult {
   return { success: true, version, fence, expiresAt, conflict: false };
 }
 
-function refused({ holder }: LockConflict): LockResult {
+/** The result of an acquire that met another holder. */
+export function refusedResult({ holder }: LockConflict): LockResult {
   const expiresAt = holder.expires_at === null ? null : Date.parse(holder.expires_at);
   return { success: false, version: holder.version, fence: null, expiresAt, conflict: true };
 }

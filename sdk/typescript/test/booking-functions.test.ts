@@ -1,0 +1,132 @@
+// The calls of a booking site as functions, over a client for the whole program.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { Catraca } from "@catraca/client";
+import {
+  OptimisticLockService,
+  acquireLock,
+  bookTimeSlot,
+  checkTimeSlotAvailability,
+  clearAllRateLimits,
+  confirmLock,
+  createLockConflictResponse,
+  endpointRateLimit,
+  generateAppointmentLockKey,
+  globalRateLimit,
+  publicRateLimit,
+  releaseLock,
+  renewLock,
+  useCatraca,
+} from "@catraca/client/booking";
+
+import { preset, startServer } from "./support/server.js";
+import type { TestServer } from "./support/server.js";
+
+const START = new Date("2030-01-07T10:00:00Z");
+const MINUTES = 30;
+const END = new Date(START.getTime() + MINUTES * 60_000);
+const FLOW = { ttl: 10_000, retryCount: 2, retryDelay: 100 };
+
+let server: TestServer;
+let others: OptimisticLockService;
+
+/** As a program does that sets only the environment. */
+before(async () => {
+  server = await startServer(preset("booking"));
+  process.env.CATRACA_URL = server.url;
+  process.env.CATRACA_KEY = server.keys.check;
+  others = new OptimisticLockService(new Catraca({ deadlineMs: 5_000 }));
+});
+
+after(() => server.stop());
+
+function visit(ip: string): Request {
+  return new Request("https://shop.example/", { headers: { "X-Forwarded-For": ip } });
+}
+
+// covers: 004-08, 004-09, 004-10
+test("the limits are functions of a request, with the client of the environment", async () => {
+  assert.equal(await globalRateLimit(visit("203.0.113.20")), null);
+  const page = await publicRateLimit(visit("203.0.113.20"), "t1", "ana");
+  assert.deepEqual([page.conflict, page.limit, page.decision.degraded], [false, 10, false]);
+  const login = () => endpointRateLimit(visit("203.0.113.20"), "LOGIN", "t1");
+  const results = await Promise.all(Array.from({ length: 6 }, login));
+  assert.equal(results.filter((result) => result.conflict).length, 1, "five a second");
+});
+
+// covers: 004-12
+test("clearAllRateLimits needs a key of the role admin", async () => {
+  await assert.rejects(clearAllRateLimits("tests"), { code: "role-too-low" });
+  useCatraca(new Catraca({ key: server.keys.admin, deadlineMs: 5_000 }));
+  await clearAllRateLimits("tests");
+  useCatraca(new Catraca({ deadlineMs: 5_000 }));
+});
+
+/** The route of such a site: look, acquire, look, create, end the lock. */
+async function book(
+  employee: string,
+  end: (key: string, version: number) => Promise<boolean>,
+  create: () => object = () => ({ employee }),
+): Promise<Response> {
+  const look = () => checkTimeSlotAvailability("t1", "shop", employee, START, MINUTES);
+  const taken = () => Response.json({ error: "taken", conflict: true }, { status: 409 });
+  if (!(await look()).available) return taken();
+  const key = generateAppointmentLockKey("t1", "shop", employee, START, END);
+  const version = Date.now();
+  const lock = await acquireLock(key, version, FLOW);
+  if (!lock.success) return createLockConflictResponse(lock);
+  try {
+    if (!(await look()).available) {
+      await releaseLock(key, version);
+      return taken();
+    }
+    const appointment = create();
+    assert.equal(await end(key, version), true);
+    return Response.json(appointment, { status: 201 });
+  } catch (error) {
+    await releaseLock(key, version);
+    throw error;
+  }
+}
+
+// covers: 004-37, 004-38, 004-39, 004-40, 004-41
+test("the five steps of a booking: confirmLock keeps the time, and an error frees it", async () => {
+  const fail = () => {
+    throw new Error("the database failed");
+  };
+  await assert.rejects(book("ana", confirmLock, fail), /the database failed/);
+  const [one, two] = await Promise.all([book("ana", confirmLock), others.acquireLock("x", 1)]);
+  assert.deepEqual([one.status, two.success], [201, true], "the time was free at once");
+  const again = await book("ana", confirmLock);
+  assert.deepEqual([again.status, ((await again.json()) as { conflict: boolean }).conflict], [409, true]);
+});
+
+test("with releaseLock as the last step the time is free again for others", async () => {
+  assert.equal((await book("bia", releaseLock)).status, 201);
+  const seen = await others.checkTimeSlotAvailability("t1", "shop", "bia", START, MINUTES);
+  assert.equal(seen.available, true, "only the database of the site knows the booking");
+  assert.equal((await book("bia", confirmLock)).status, 201);
+});
+
+// covers: 004-38
+test("a lock of another caller is a conflict with its version, after the retries", async () => {
+  const key = generateAppointmentLockKey("t1", "shop", "caio", START, END);
+  const held = await others.acquireLock(key, 7);
+  assert.equal(held.success, true);
+  const late = new Date(START.getTime() + 15 * 60_000);
+  const overlap = generateAppointmentLockKey("t1", "shop", "caio", late, END);
+  const refused = await acquireLock(overlap, 8, { ...FLOW, retryDelay: 5 });
+  assert.deepEqual([refused.success, refused.version], [false, 7]);
+  assert.equal(await renewLock(key, 7), false, "a version proves nothing");
+  assert.equal(await releaseLock(key, 7), false);
+  assert.equal(await others.renewLock(key, 7, { ttl: 5_000 }), true);
+});
+
+test("bookTimeSlot is 201 or 409, and books for one of two", async () => {
+  const slot = { tenant: "t1", calendar: "dora", start: START, end: END };
+  const statuses = async () => (await bookTimeSlot(slot, ({ fence }) => ({ fence }))).status;
+  assert.deepEqual((await Promise.all([statuses(), statuses()])).sort(), [201, 409]);
+  const refused = await bookTimeSlot(slot, () => ({}));
+  assert.equal(((await refused.json()) as { conflict: boolean }).conflict, true);
+});
