@@ -45,6 +45,7 @@ func OnFailure(mode FailMode) CheckOption {
 // A check is sent once. It is sent again only if the connection failed before any byte of it was
 // written, so it is never charged twice.
 func (c *Client) Check(ctx context.Context, gate string, subject Subject, options ...CheckOption) (Decision, error) {
+	c.watchAddress(ctx, subject)
 	call := c.newCheck(options)
 	body, key, err := call.encode(gate, subject)
 	if err != nil {
@@ -88,6 +89,17 @@ func (c *Client) Peek(ctx context.Context, gate string, subject Subject, options
 	defer cancel()
 	answer, err := c.retry(ctx, func() (response, error) { return c.post(ctx, "/v1/peek", body) })
 	return c.conclude(ctx, FailError, answer, err)
+}
+
+// watchAddress logs once that all checks until now had the same address.
+func (c *Client) watchAddress(ctx context.Context, subject Subject) {
+	address, found := subject["ip"]
+	if !found || !c.addresses.see(address) {
+		return
+	}
+	for _, warning := range c.addresses.warning() {
+		c.log.WarnContext(ctx, "catraca: "+warning.Detail, "code", warning.Code)
+	}
 }
 
 func (c *Client) newCheck(options []CheckOption) checkCall {

@@ -124,7 +124,8 @@ func (c *Client) grant(ctx context.Context, path string, fields map[string]any, 
 }
 
 // Renew extends a lease before it ends; a TTL of 0 is that of its kind. A lease that has ended is a
-// *Problem with the status 409 or 410.
+// *Problem with the status 409 or 410. A second renewal extends from its own time, so Renew is
+// retried.
 func (c *Client) Renew(ctx context.Context, lease *Lease, ttl time.Duration) error {
 	fields := map[string]any{"lease_id": lease.ID}
 	if ttl > 0 {
@@ -135,7 +136,7 @@ func (c *Client) Renew(ctx context.Context, lease *Lease, ttl time.Duration) err
 		TTLMs     int64     `json:"ttl_ms"`
 		ExpiresAt time.Time `json:"expires_at"`
 	}
-	if err := c.call(ctx, "/v1/locks/renew", fields, &renewed, sendOnce); err != nil {
+	if err := c.call(ctx, "/v1/locks/renew", fields, &renewed, mayRepeat); err != nil {
 		return err
 	}
 	lease.TTLMs = renewed.TTLMs
@@ -151,8 +152,9 @@ func (l *Lease) measure(asked time.Time) {
 	l.renewAt = asked.Add(ttl / 3)
 }
 
-// Release ends a lease, and returns whether this call ended it. A release that fails can be ignored:
-// the lease ends with its TTL.
+// Release ends a lease, and returns whether this call ended it. It is retried; if the answer to the
+// first attempt was lost, the second finds the lease ended and returns false. A release that fails
+// can be ignored: the lease ends with its TTL.
 func (c *Client) Release(ctx context.Context, lease *Lease) (bool, error) {
 	return c.endLease(ctx, "/v1/locks/release", lease)
 }
@@ -161,7 +163,7 @@ func (c *Client) endLease(ctx context.Context, path string, lease *Lease) (bool,
 	var ended struct {
 		Released bool `json:"released"`
 	}
-	err := c.call(ctx, path, map[string]any{"lease_id": lease.ID}, &ended, sendOnce)
+	err := c.call(ctx, path, map[string]any{"lease_id": lease.ID}, &ended, mayRepeat)
 	return ended.Released, err
 }
 

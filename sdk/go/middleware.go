@@ -101,11 +101,6 @@ func (m *middleware) subjectOf(r *http.Request) (Subject, error) {
 			return nil, err
 		}
 	}
-	if address, found := subject["ip"]; found && m.client.addresses.see(address) {
-		for _, warning := range m.client.addresses.warning() {
-			m.client.log.WarnContext(r.Context(), "catraca: "+warning.Detail, "code", warning.Code)
-		}
-	}
 	return subject, nil
 }
 

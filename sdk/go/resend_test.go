@@ -110,6 +110,35 @@ func losses(kind fault, count int) func() fault {
 	}
 }
 
+func TestTheCallsOfALeaseAreRepeatedWhenTheirAnswerIsLost(t *testing.T) {
+	server, direct := startWithClient(t)
+	ctx := context.Background()
+	through := func(count int) *Client {
+		return newTestClient(t, startFaultyProxy(t, server.URL, losses(closeAfterRequest, count)).url)
+	}
+	lease, err := direct.Acquire(ctx, "order-2", TTL(time.Minute))
+	expect(t, err == nil, "acquire", err)
+	before := lease.ExpiresAt
+	err = through(2).Renew(ctx, lease, 2*time.Minute)
+	expect(t, err == nil && lease.ExpiresAt.After(before), "renew", err)
+	released, err := through(2).Release(ctx, lease)
+	expect(t, err == nil && !released, "the first release ended it", err)
+	_, err = direct.Acquire(ctx, "order-2")
+	expect(t, err == nil, "the name is free", err)
+
+	ten := time.Date(2030, 1, 7, 10, 0, 0, 0, time.UTC)
+	slot := Slot{Calendars: []string{"bia"}, Start: ten, End: ten.Add(time.Hour)}
+	hold, err := direct.HoldSlot(ctx, slot)
+	expect(t, err == nil, "hold", err)
+	fence := hold.Fence
+	err = through(2).ConfirmSlot(ctx, hold, false)
+	expect(t, err == nil && hold.Fence == fence, "confirm", err)
+	canceled, err := through(2).CancelSlot(ctx, hold)
+	expect(t, err == nil && !canceled, "the first cancellation freed it", err)
+	_, err = direct.HoldSlot(ctx, slot)
+	expect(t, err == nil, "the slot is free", err)
+}
+
 func TestSettlePeekAndAcquireAreRepeatedWhenTheirAnswerIsLost(t *testing.T) {
 	server, direct := startWithClient(t)
 	ctx := context.Background()

@@ -16,7 +16,8 @@ type retryPolicy struct {
 var defaultRetries = retryPolicy{attempts: 3, first: 25 * time.Millisecond}
 
 // retry sends a call until the server answers, at most three times and within the deadline of the
-// context. Only for calls that may be repeated: peek, settle, and acquires with a request id.
+// context. Only for calls that may be repeated: peek, settle, acquires and holds with a request id,
+// and the calls about a lease except a move.
 func (c *Client) retry(ctx context.Context, send func() (response, error)) (response, error) {
 	pause := c.retries.first
 	for attempt := 1; ; attempt++ {

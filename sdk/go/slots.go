@@ -43,28 +43,31 @@ func (e *HoldEndedError) Error() string {
 
 // ConfirmSlot makes a held slot permanent, and updates the fence of the lease. With reacquire, a
 // hold that has ended is taken again if the slot is still free. Otherwise the error is a
-// *HoldEndedError, or a *TakenError.
+// *HoldEndedError, or a *TakenError. A second confirmation changes nothing, so ConfirmSlot is retried.
 func (c *Client) ConfirmSlot(ctx context.Context, lease *Lease, reacquire bool) error {
 	fields := map[string]any{"lease_id": lease.ID, "reacquire_if_free": reacquire}
-	return c.changeSlot(ctx, "/v1/slots/confirm", lease, fields)
+	return c.changeSlot(ctx, "/v1/slots/confirm", lease, fields, mayRepeat)
 }
 
 // MoveSlot gives a slot another range in the same calendars, and updates its lease. If the range is
 // taken, the old one is kept and the error is a *TakenError.
 func (c *Client) MoveSlot(ctx context.Context, lease *Lease, start, end time.Time) error {
 	fields := map[string]any{"lease_id": lease.ID, "start": start, "end": end}
-	return c.changeSlot(ctx, "/v1/slots/move", lease, fields)
+	return c.changeSlot(ctx, "/v1/slots/move", lease, fields, sendOnce)
 }
 
-// CancelSlot frees a slot, held or confirmed, and returns whether this call freed it.
+// CancelSlot frees a slot, held or confirmed, and returns whether this call freed it. It is retried,
+// as Release.
 func (c *Client) CancelSlot(ctx context.Context, lease *Lease) (bool, error) {
 	return c.endLease(ctx, "/v1/slots/cancel", lease)
 }
 
-func (c *Client) changeSlot(ctx context.Context, path string, lease *Lease, fields map[string]any) error {
+func (c *Client) changeSlot(
+	ctx context.Context, path string, lease *Lease, fields map[string]any, repeat repetition,
+) error {
 	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
-	answer, err := c.exchange(ctx, path, fields, sendOnce)
+	answer, err := c.exchange(ctx, path, fields, repeat)
 	if err != nil {
 		return err
 	}

@@ -14,18 +14,20 @@ const (
 	WarnUnavailable = "unavailable"
 	// WarnRefused: the server does not accept the key.
 	WarnRefused = "key-refused"
-	// WarnWrongRole: the key may not check, or may do more than a program needs.
+	// WarnWrongRole: the key may not check.
 	WarnWrongRole = "wrong-role"
+	// WarnAdminKey: the key may do more than a program needs that checks.
+	WarnAdminKey = "admin-key"
 	// WarnUnknownGate: the catalog does not declare the gate.
 	WarnUnknownGate = "unknown-gate"
-	// WarnClock: the clock of this machine and that of the server differ by more than 5 s.
-	WarnClock = "clock-differs"
-	// WarnSameAddress: all requests of the middleware had the same client address, as behind a
-	// proxy that is not trusted.
+	// WarnClock: the clock of this machine and that of the server differ by more than 30 s.
+	WarnClock = "clock-difference"
+	// WarnSameAddress: all checks, at least 100, had the same client address, as behind a proxy
+	// that is not trusted.
 	WarnSameAddress = "same-address"
 )
 
-const clockTolerance = 5 * time.Second
+const clockTolerance = 30 * time.Second
 
 // Warning is a likely mistake in how the program is set up.
 type Warning struct {
@@ -41,7 +43,6 @@ func (w Warning) String() string {
 // Verify asks the server whether this client can check these gates, without charging anything, and
 // returns likely mistakes. Call it once at the start, and log what it returns.
 func (c *Client) Verify(ctx context.Context, gates ...string) []Warning {
-	warnings := c.addresses.warning()
 	var caller struct {
 		Role string `json:"role"`
 	}
@@ -51,18 +52,18 @@ func (c *Client) Verify(ctx context.Context, gates ...string) []Warning {
 	answer, err := c.get(requestCtx, "/v1/whoami", "")
 	switch {
 	case err != nil:
-		return append(warnings, Warning{Code: WarnUnavailable, Detail: err.Error()})
+		return []Warning{{Code: WarnUnavailable, Detail: err.Error()}}
 	case answer.status != http.StatusOK:
-		return append(warnings, Warning{Code: WarnRefused, Detail: problemOf(answer).Error()})
+		return []Warning{{Code: WarnRefused, Detail: problemOf(answer).Error()}}
 	case decode(answer.body, &caller) != nil:
-		return append(warnings, Warning{Code: WarnUnavailable, Detail: "the answer is not that of a Catraca server"})
+		return []Warning{{Code: WarnUnavailable, Detail: "the answer is not that of a Catraca server"}}
 	}
-	warnings = append(warnings, c.judgeRole(caller.Role)...)
+	warnings := c.judgeRole(caller.Role)
 	warnings = append(warnings, judgeClock(answer.header.Get("Date"), askedAt, c.now())...)
 	for _, gate := range gates {
 		warnings = append(warnings, c.judgeGate(ctx, gate)...)
 	}
-	return warnings
+	return append(warnings, c.addresses.warning()...)
 }
 
 func (c *Client) judgeRole(role string) []Warning {
@@ -70,7 +71,7 @@ func (c *Client) judgeRole(role string) []Warning {
 	case role == "check", c.key == "":
 		return nil
 	case role == "admin":
-		return []Warning{{Code: WarnWrongRole, Detail: "the key has the role admin; a program that checks needs only the role check"}}
+		return []Warning{{Code: WarnAdminKey, Detail: "the key has the role admin, and a check needs only the role check"}}
 	}
 	detail := fmt.Sprintf("the key has the role %s and cannot check; make one with `catraca keygen --role check`", role)
 	return []Warning{{Code: WarnWrongRole, Detail: detail}}
