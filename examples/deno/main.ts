@@ -1,55 +1,42 @@
 // Edge functions of a checkout, with the limits of presets/checkout by name. Supabase runs the same
-// code; start it with `deno run --allow-net --allow-env main.ts`.
+// code; start it with `deno run --allow-net --allow-env main.ts`. The environment variables
+// CATRACA_URL and CATRACA_KEY name the server.
 
 // glue: begin
 import { Catraca } from "@catraca/client";
-import {
-  checkRateLimit,
-  getClientIP,
-  RATE_LIMIT_CONFIGS,
-  rateLimitMiddleware,
-  rateLimitOnlyMiddleware,
-} from "@catraca/client/checkout";
+import * as limits from "@catraca/client/checkout";
 
-const catraca = new Catraca({
-  url: Deno.env.get("CATRACA_URL")!,
-  key: Deno.env.get("CATRACA_KEY"),
-});
+const catraca = new Catraca();
+const CONFIG = limits.RATE_LIMIT_CONFIGS;
 // glue: end
 
 const cors = {
   "Access-Control-Allow-Origin": "https://shop.example",
   "Access-Control-Allow-Headers": "content-type",
 };
+const paid = () => Response.json({ paid: true }, { headers: cors });
 
 const handlers: Record<string, (request: Request) => Promise<Response>> = {
   // Blocklist and limits.
-  "/mercadopago-create-payment": async (request) => {
-    const config = RATE_LIMIT_CONFIGS.MERCADOPAGO_CREATE_PAYMENT;
-    const denied = await rateLimitMiddleware(catraca, request, config, cors);
-    return denied ?? Response.json({ paid: true }, { headers: cors });
-  },
+  "/mercadopago-create-payment": async (request) =>
+    (await limits.rateLimitMiddleware(catraca, request, CONFIG.MERCADOPAGO_CREATE_PAYMENT, cors)) ??
+    paid(),
 
   // Limits alone.
-  "/stripe-create-payment": async (request) => {
-    const config = RATE_LIMIT_CONFIGS.STRIPE_CREATE_PAYMENT;
-    const denied = await rateLimitOnlyMiddleware(catraca, request, config, cors);
-    return denied ?? Response.json({ paid: true }, { headers: cors });
-  },
+  "/stripe-create-payment": async (request) =>
+    (await limits.rateLimitOnlyMiddleware(catraca, request, CONFIG.STRIPE_CREATE_PAYMENT, cors)) ??
+    paid(),
 
   // By hand.
   "/buyer-login": async (request) => {
-    const config = RATE_LIMIT_CONFIGS.BUYER_AUTH_LOGIN;
-    const { allowed, retryAfter } = await checkRateLimit(catraca, getClientIP(request), config);
-    if (allowed) return Response.json({ welcome: true }, { headers: cors });
-    const body = { error: "Rate limit exceeded", retryAfter };
-    const headers = { ...cors, "Retry-After": String(retryAfter) };
-    return Response.json(body, { status: 429, headers });
+    const ip = limits.getClientIP(request); // glue
+    const result = await limits.checkRateLimit(catraca, ip, CONFIG.BUYER_AUTH_LOGIN);
+    if (!result.allowed) return limits.createRateLimitResponse(result, cors); // glue
+    return Response.json({ welcome: true }, { headers: cors });
   },
 
   "/gdpr-forget": async (request) => {
-    const config = RATE_LIMIT_CONFIGS.GDPR_FORGET;
-    const denied = await rateLimitMiddleware(catraca, request, config, cors);
+    const denied = await limits.rateLimitMiddleware(catraca, request, CONFIG.GDPR_FORGET, cors);
     return denied ?? Response.json({ forgotten: true }, { headers: cors });
   },
 };

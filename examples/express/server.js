@@ -5,7 +5,7 @@ import express from "express";
 import { Catraca } from "@catraca/client";
 import { guard } from "@catraca/client/express";
 
-const catraca = new Catraca({ url: process.env.CATRACA_URL, key: process.env.CATRACA_KEY });
+const catraca = new Catraca();
 await catraca.verify(["login"]);
 // glue: end
 
@@ -13,9 +13,7 @@ const app = express();
 app.set("trust proxy", "loopback");
 app.use(express.json());
 
-// glue: begin
 app.post("/login", guard(catraca, { gate: "login", onFailure: "closed" }));
-// glue: end
 app.post("/login", (request, response) => {
   const correct = request.body.password === "correct";
   response.status(correct ? 200 : 401).json({ correct });

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,21 +69,44 @@ func TestLoginsGoOnWhileCatracaIsDown(t *testing.T) {
 	}
 }
 
-// The lines that a program needs for its limits, printed for comparison.
-func TestGlueLinesAreFew(t *testing.T) {
-	text, err := os.ReadFile("limits.go")
+// glueLines counts the lines of a file that exist because of Catraca, by the rule of ../README.md.
+func glueLines(t *testing.T, file string) int {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, body, _ := strings.Cut(string(text), "func ")
 	lines := 0
-	for _, line := range strings.Split(body, "\n") {
-		if strings.TrimSpace(line) != "" {
+	inside := false
+	for _, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "// glue: begin", line == "// glue: end":
+			inside = strings.HasSuffix(line, "begin")
+		case line == "", strings.HasPrefix(line, "//"):
+		case inside, strings.HasSuffix(line, "// glue"), strings.Contains(strings.ToLower(line), "catraca"):
 			lines++
 		}
 	}
-	t.Logf("%d lines of glue", lines)
-	if lines > 10 {
-		t.Fatalf("%d lines of glue, more than 10", lines)
+	return lines
+}
+
+// Each row of the table with Go files has their number of lines, and none has more than ten.
+func TestTheTableOfGlueLinesIsThatOfTheFiles(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]*\| (\d+) \| \[(go-http/[^\]]+\.go)\]`)
+	rows := row.FindAllStringSubmatch(string(text), -1)
+	if len(rows) != 2 {
+		t.Fatalf("%d rows of Go files", len(rows))
+	}
+	for _, cells := range rows {
+		found := glueLines(t, "../"+cells[3])
+		t.Logf("%s: %d lines of glue", cells[1], found)
+		if strconv.Itoa(found) != cells[2] || found > 10 {
+			t.Errorf("%s has %d lines of glue, and the table says %s", cells[3], found, cells[2])
+		}
 	}
 }

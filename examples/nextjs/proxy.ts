@@ -1,30 +1,23 @@
 // Runs before every route: the limits of presets/booking, by path. Before Next.js 16 this file is
-// `middleware.ts`.
+// `middleware.ts`. CATRACA_URL and CATRACA_KEY name the server.
 import { NextResponse } from "next/server";
 import type { NextRequest } from "next/server";
 
 // glue: begin
-import { guardMiddleware } from "@catraca/client/next";
+import { rateLimitProxy } from "@catraca/client/booking";
 
-import { catraca } from "./catraca";
-
-const limit = guardMiddleware(catraca, {
-  gate: ({ nextUrl }: NextRequest) =>
-    nextUrl.pathname.startsWith("/api/appointments") ? "appointments" : "pages",
-  subject: (request, ip) => ({ ip, ...shopOf(request) }),
-  denial: "conflict",
-  onFailure: "open", // without Catraca, the site goes on
-  next: () => NextResponse.next(),
-});
+const limit = rateLimitProxy({ shop, next: NextResponse.next, except: ["/api/auth/login"] });
 // glue: end
 
 export function proxy(request: NextRequest) {
-  return limit(request);
+  return limit(request); // glue
 }
 
 export const config = { matcher: "/api/:path*" };
 
+// glue: begin
 /** Your session says which shop a request belongs to; here it is a header. */
-function shopOf({ headers }: NextRequest) {
+function shop({ headers }: Request) {
   return { tenant: headers.get("x-tenant-id") ?? "none", slug: headers.get("x-slug") ?? "none" };
 }
+// glue: end

@@ -99,7 +99,8 @@ test("the five steps of a booking: confirmLock keeps the time, and an error free
   const [one, two] = await Promise.all([book("ana", confirmLock), others.acquireLock("x", 1)]);
   assert.deepEqual([one.status, two.success], [201, true], "the time was free at once");
   const again = await book("ana", confirmLock);
-  assert.deepEqual([again.status, ((await again.json()) as { conflict: boolean }).conflict], [409, true]);
+  const { conflict } = (await again.json()) as { conflict: boolean };
+  assert.deepEqual([again.status, conflict], [409, true]);
 });
 
 test("with releaseLock as the last step the time is free again for others", async () => {

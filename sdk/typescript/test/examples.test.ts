@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import type { ChildProcess, StdioOptions } from "node:child_process";
-import { cpSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
@@ -10,6 +11,7 @@ import { Catraca } from "@catraca/client";
 import { addToBlocklist } from "@catraca/client/checkout";
 
 import { ROOT, installPackage } from "./support/install.js";
+import { closeServer, listen } from "./support/proxy.js";
 import { REPOSITORY, freePort, preset, startServer } from "./support/server.js";
 import type { TestServer } from "./support/server.js";
 
@@ -69,24 +71,6 @@ async function start(
   return { url, stop };
 }
 
-/** The lines that an application needs because of Catraca. */
-function countGlue(name: string): number {
-  const folder = join(REPOSITORY, "examples", name);
-  const files = readdirSync(folder, { recursive: true, encoding: "utf8" });
-  const sources = files.filter((file) => /\.(js|ts|tsx)$/.test(file) && !/node_modules/.test(file));
-  let lines = 0;
-  for (const file of sources) {
-    let inside = false;
-    for (const line of readFileSync(join(folder, file), "utf8").split("\n")) {
-      const text = line.trim();
-      if (/^\/\/ glue: (begin|end)$/.test(text)) inside = text.endsWith("begin");
-      else if (text === "" || text.startsWith("//") || text.startsWith("/**")) continue;
-      else if (inside || /\bcatraca\b|RATE_LIMIT_CONFIGS/.test(text)) lines += 1;
-    }
-  }
-  return lines;
-}
-
 test("express: wrong passwords count three times, and the sixth unit is denied", async () => {
   const folder = copyExample("express");
   const server = await startServer(readFileSync(join(folder, "catalog.toml"), "utf8"));
@@ -109,7 +93,88 @@ test("express: wrong passwords count three times, and the sixth unit is denied",
   assert.ok(Number(denied.headers.get("retry-after")) >= 1);
   await stop();
   await server.stop();
-  console.log(`glue of examples/express: ${countGlue("express")} lines`);
+});
+
+/** An API of another company, which answers each path with a status and a body. */
+async function startApi(answers: (path: string) => { status?: number; body: object }) {
+  const api = createServer((request, response) => {
+    const { status = 200, body } = answers(request.url ?? "");
+    request.resume();
+    response.writeHead(status, { "Content-Type": "application/json" });
+    response.end(JSON.stringify(body));
+  });
+  return { url: await listen(api), close: () => closeServer(api) };
+}
+
+test("express, soft-ban: a reject_id of 5 bans the customer and the session", async () => {
+  const folder = copyExample("express");
+  const server = await startServer(preset("soft-ban"));
+  let answer: object = {};
+  const api = await startApi(() => ({ body: answer }));
+  const env = { ...environment(server, await freePort()), PAYMENT_API: api.url };
+  const { url, stop } = await start(process.execPath, ["payments.js"], folder, env);
+  const submit = async (session: string, customer: string) => {
+    const headers = { "X-Session-Id": session, "X-Customer-No": customer };
+    const init = { method: "POST", headers };
+    const response = await fetch(`${url}/CheckoutServices-SubmitPayment`, init);
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+  assert.deepEqual(await submit("s1", "c1"), { status: 200, body: { success: true } });
+  answer = { reject_id: "5" };
+  assert.equal((await submit("s1", "c1")).status, 200, "the text 5 is not the number");
+  answer = { reject_id: 5 };
+  assert.deepEqual(await submit("s1", "c1"), { status: 200, body: { success: false } });
+  const banned = await submit("s1", "c1");
+  assert.deepEqual([banned.status, banned.body.retryAfter], [429, 600]);
+  assert.match(String(banned.body.errorMessage), /^Transação recusada. Aguarde 10 minutos/);
+  assert.equal((await submit("s2", "c1")).status, 429, "another session of the customer");
+  assert.equal((await submit("s1", "c2")).status, 429, "another customer in the session");
+  assert.equal((await submit("s3", "c3")).status, 200);
+  await stop();
+  await api.close();
+  await server.stop();
+});
+
+test("express, dict: DICT's answer is the price, and a payment gives a token back", async () => {
+  const folder = copyExample("express");
+  const server = await startServer(preset("dict"));
+  const known = { status: 200, body: { owner: "ana" } };
+  const unknown = { status: 404, body: { title: "not found" } };
+  const api = await startApi((path) => (path.endsWith("/ana") ? known : unknown));
+  const variables = { DICT_URL: api.url, PARTICIPANT: "12345678" };
+  const env = { ...environment(server, await freePort()), ...variables };
+  const { url, stop } = await start(process.execPath, ["dict.js"], folder, env);
+  const payer = "11144477735";
+  const catraca = new Catraca({ url: server.url, key: server.keys.check, deadlineMs: 5_000 });
+  const subject = { participant: "12345678", payer };
+  /** The tokens of the payer, when the settle has arrived. */
+  const waitForTokens = async (tokens: number) => {
+    for (;;) {
+      const { policies } = await catraca.peek("getEntry.EMAIL", subject);
+      const row = policies.find(({ policy }) => policy === "entries_read_user_antiscan");
+      if (row?.remaining === tokens) return;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  };
+  const lookUp = async (key: string, id: string) =>
+    (await fetch(`${url}/entries/EMAIL/${key}?payer=${payer}&endToEndId=${id}`)).status;
+  const pay = async (id: string) => {
+    const query = `payer=${payer}&endToEndId=${id}`;
+    const response = await fetch(`${url}/payments?${query}`, { method: "POST" });
+    return ((await response.json()) as { credited: boolean }).credited;
+  };
+  assert.equal(await lookUp("ana", "E1"), 200);
+  await waitForTokens(99);
+  assert.deepEqual([await pay("E1"), await pay("E1")], [true, false], "once for each lookup");
+  await waitForTokens(100);
+  for (let count = 1; count <= 5; count += 1) {
+    assert.equal(await lookUp("nobody", `N${count}`), 404);
+    await waitForTokens(100 - 20 * count);
+  }
+  assert.equal(await lookUp("ana", "E2"), 429, "five unknown keys use up the tokens of a person");
+  await stop();
+  await api.close();
+  await server.stop();
 });
 
 // covers: 003-42
@@ -146,11 +211,10 @@ test("deno: four edge functions of a checkout", async () => {
   assert.equal((await call("/stripe-create-payment", "203.0.113.72")).status, 200);
   await stop();
   await server.stop();
-  console.log(`glue of examples/deno: ${countGlue("deno")} lines`);
 });
 
 // covers: 004-94
-test("nextjs: limits before every route, and bookings that cannot overlap", async () => {
+test("nextjs: limits before every route, a guarded route, bookings without overlap", async () => {
   const folder = copyExample("nextjs");
   const server = await startServer(preset("booking"));
   const env = environment(server, await freePort());
@@ -170,6 +234,21 @@ test("nextjs: limits before every route, and bookings that cannot overlap", asyn
   const body = (await denied.json()) as Record<string, unknown>;
   assert.deepEqual([body.error, body.conflict], ["Rate limit exceeded", true]);
 
+  const logIn = (password: string) =>
+    fetch(`${url}/api/auth/login`, {
+      method: "POST",
+      headers: headers("203.0.113.75"),
+      body: JSON.stringify({ password }),
+    });
+  const right = await logIn("correct");
+  assert.equal(right.status, 200);
+  assert.match(right.headers.get("ratelimit") ?? "", /"login_client:60s";r=9/, "not charged twice");
+  assert.equal((await logIn("wrong")).status, 401);
+  const attempts = await Promise.all(Array.from({ length: 12 }, () => logIn("wrong")));
+  const refused = attempts.find((response) => response.status === 429);
+  assert.ok(Number(refused?.headers.get("retry-after")) >= 1, "the guard of the route denies");
+  assert.ok(attempts.some((response) => response.status === 401));
+
   const book = async (start_at: string, fail = false) => {
     const booking = JSON.stringify({ employee: "ana", start_at, duration: 30, fail });
     const init = { method: "POST", headers: headers("203.0.113.74"), body: booking };
@@ -183,5 +262,4 @@ test("nextjs: limits before every route, and bookings that cannot overlap", asyn
   assert.equal(await book("2030-01-07T10:30:00Z"), 201);
   await stop();
   await server.stop();
-  console.log(`glue of examples/nextjs: ${countGlue("nextjs")} lines`);
 });

@@ -1,11 +1,7 @@
 // Books an employee's time. Two requests for one time: one gets 201, the other 409.
 import type { NextRequest } from "next/server";
 
-// glue: begin
-import { LockTakenError } from "@catraca/client";
-
-import { catraca } from "../../../catraca";
-// glue: end
+import { bookTimeSlot } from "@catraca/client/booking";
 
 const appointments: object[] = [];
 
@@ -15,14 +11,8 @@ export async function POST(request: NextRequest) {
   const end = new Date(start.getTime() + duration * 60_000);
   const tenant = request.headers.get("x-tenant-id") ?? "none";
   // glue: begin
-  try {
-    const slot = { calendar: employee, start, end };
-    const appointment = await catraca.withSlot(slot, ({ fence }) => create(fence), { tenant });
-    return Response.json(appointment, { status: 201 });
-  } catch (error) {
-    if (!(error instanceof LockTakenError)) throw error;
-    return Response.json({ error: "this time is taken", conflict: true }, { status: 409 });
-  }
+  const slot = { tenant, calendar: employee, start, end };
+  return bookTimeSlot(slot, ({ fence }) => create(fence));
   // glue: end
 
   /** Where your database would be; it stores the fence and refuses a lower one. */
