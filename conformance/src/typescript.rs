@@ -18,8 +18,14 @@ const PACKAGE: &str = "sdk/typescript";
 /// Node 18 and Bun, for the smoke tests.
 const RUNTIMES: &str = "sdk/typescript/runtimes";
 /// What the package and its tests read.
-const COPIED: [&str; 5] =
-    ["sdk/typescript/", "sdk/testdata/", "examples/", "presets/", "docs/openapi.json"];
+const COPIED: [&str; 6] = [
+    "sdk/typescript/",
+    "sdk/testdata/",
+    "examples/",
+    "presets/",
+    "docs/guide/",
+    "docs/openapi.json",
+];
 /// What a former run has left.
 const STALE: [&str; 8] = [
     "sdk/typescript/src",
@@ -109,6 +115,7 @@ mod tests {
             "examples/nextjs/app/api/appointments/route.ts",
             "presets/checkout/catalog.toml",
             "docs/openapi.json",
+            "docs/guide/clients.md",
             "sdk/testdata/headers.json",
             "sdk/typescript/runtimes/package-lock.json",
         ] {

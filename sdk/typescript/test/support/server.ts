@@ -7,7 +7,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const BINARY = process.env.CATRACA_BIN ?? "catraca";
+export const BINARY = process.env.CATRACA_BIN ?? "catraca";
 const HERE = import.meta.dirname;
 export const REPOSITORY = process.env.CATRACA_REPOSITORY ?? join(HERE, "../../../..");
 
