@@ -8,22 +8,21 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use crate::{Scratch, TestContext, binary, docs, packages};
+use crate::{Scratch, TestContext, binary, packages};
 
 const SDK: &str = "sdk/go";
 const EXAMPLE: &str = "examples/go-http";
+/// Runs the programs of the guide about migrations; it has dependencies, which the client has not.
+const MIGRATION: &str = "sdk/go/migration";
 /// The preset whose types are compiled and run.
 const CATALOG: &str = "presets/window-block/catalog.toml";
-const GUIDE: &str = "docs/guide/migrate.md";
-/// The tag of the program in the guide.
-const GUIDE_PROGRAM: &str = "file=after.go";
 const TYPES_PROGRAM: &str = include_str!("go_sdk/main.go");
 
 /// The part `go`.
 pub fn run(context: &TestContext) -> Result<()> {
     packages::need(context, "go", "golang-go")?;
     let go = GoTool { context, binary: binary::build(context)? };
-    for folder in [SDK, EXAMPLE] {
+    for folder in [SDK, EXAMPLE, MIGRATION] {
         go.check_format(folder)?;
         go.run_in(&context.repo.path(folder), "vet ./...")?;
     }
@@ -31,8 +30,8 @@ pub fn run(context: &TestContext) -> Result<()> {
     // The race detector slows the client more than the server, so the overhead is measured without.
     go.run_in(&context.repo.path(SDK), "test -count=1 -v -run Overhead .")?;
     go.run_in(&context.repo.path(EXAMPLE), "test -race -count=1 -v ./...")?;
-    go.run_types()?;
-    go.build_migration_guide()
+    go.run_in(&context.repo.path(MIGRATION), "test -count=1 -v ./...")?;
+    go.run_types()
 }
 
 /// Runs Go with the server under test.
@@ -71,16 +70,6 @@ impl GoTool<'_> {
         self.check_format(&scratch.path().display().to_string())?;
         self.run_in(scratch.path(), "vet ./...")?;
         self.run_in(scratch.path(), "run .")
-    }
-
-    /// Compiles the program that the guide gives to users of golang.org/x/time/rate.
-    fn build_migration_guide(&self) -> Result<()> {
-        let scratch = Scratch::new("go-guide")?;
-        let program = docs::tagged_block(self.context.repo, GUIDE, GUIDE_PROGRAM)?;
-        fs::write(scratch.path().join("main.go"), program)?;
-        self.write_module(scratch.path())?;
-        self.check_format(&scratch.path().display().to_string())?;
-        self.run_in(scratch.path(), "vet ./...")
     }
 
     /// A module beside the checkout that uses its client.

@@ -46,6 +46,8 @@ const INSTALL: [&str; 5] =
 pub fn set_up(context: &TestContext) -> Result<()> {
     packages::need(context, "node", "nodejs")?;
     packages::need(context, "npm", "npm")?;
+    // The limiters that the guide about migrations replaces count in it.
+    packages::need(context, "redis-server", "redis-server")?;
     find_chromium(context)?;
     let home = context.repo.path(HOME);
     copy_sources(context.repo, &home)?;
