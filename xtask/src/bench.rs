@@ -26,7 +26,9 @@ pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {
     if name == "restart" {
         return restart::run(repo, rest);
     }
-    let manifest = format!("bench/{name}/Cargo.toml");
+    // The benchmark of the proxy has the load driver of the one of the server.
+    let folder = if name == "proxy" { "serve" } else { name };
+    let manifest = format!("bench/{folder}/Cargo.toml");
     ensure!(
         repo.path(&manifest).is_file(),
         "there is no benchmark `{name}`: {manifest} is missing"
@@ -34,6 +36,7 @@ pub(crate) fn bench(repo: &Repo, args: &[String]) -> Result<()> {
     let mut args = rest.to_vec();
     match name.as_str() {
         "client" => args.extend(client::prepare(repo)?),
+        "proxy" => args.extend(serve::prepare_proxy(repo)?),
         "serve" => args.extend(serve::prepare(repo)?),
         "store" => store::prepare(repo)?,
         _ => {}

@@ -4,6 +4,7 @@
 //! what a part does; that is `test/parts.rs`.
 
 mod cargo;
+mod checkout;
 mod features;
 mod load;
 mod lua;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use catraca_conformance::{ProcessGuard, Repo, TestContext};
 
+use checkout::Checkout;
 use parts::{PARTS, Part};
 use report::PartResult;
 pub(crate) use scenarios::SUFFIX as SCENARIO_SUFFIX;
@@ -32,6 +34,7 @@ const DEEP: u32 = 10;
 /// `cargo xtask test [--deep] [PART...]`
 pub(crate) fn test(repo: &Repo, args: &[String]) -> Result<()> {
     let plan = Plan::parse(args)?;
+    let checkout = Checkout::read(repo)?;
     let mut setup = Setup::start(repo, &plan.parts)?;
     let mut outcomes = Vec::new();
     for part in &plan.parts {
@@ -40,7 +43,8 @@ pub(crate) fn test(repo: &Repo, args: &[String]) -> Result<()> {
     }
     print!("\n{}", report::table(&outcomes));
     let run_max = if plan.factor == 1 { report::RUN_MAX } else { Duration::MAX };
-    report::conclude(&outcomes, run_max)
+    report::conclude(&outcomes, run_max)?;
+    checkout.compare(&Checkout::read(repo)?)
 }
 
 struct Plan {

@@ -27,6 +27,16 @@ pub(super) fn prepare(repo: &Repo) -> Result<Vec<String>> {
     Ok(args)
 }
 
+/// The arguments of the benchmark of the proxy.
+pub(super) fn prepare_proxy(repo: &Repo) -> Result<Vec<String>> {
+    let processes = ProcessGuard::new(PATIENCE);
+    let context = TestContext { repo, processes: &processes, factor: 1 };
+    let ours = binary::build_dist(&context)?;
+    let nginx = packages::need(&context, "nginx", "nginx")?;
+    let paths = ["--catraca", &ours.display().to_string(), "--nginx", &nginx.display().to_string()];
+    Ok(std::iter::once("--proxy").chain(paths).map(str::to_owned).collect())
+}
+
 fn peer(context: &TestContext) -> Result<PathBuf> {
     let binary = context.repo.path(&format!("{ROOT}/bin/{PEER}"));
     if !binary.is_file() {

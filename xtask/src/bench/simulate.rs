@@ -43,24 +43,75 @@ match = "GET /search"
 gate  = "search"
 "#;
 
+/// The routes of the checkout's log; its preset has none.
+const CHECKOUT_ROUTES: [(&str, &str); 6] = [
+    ("/login", "buyer_auth_login"),
+    ("/register", "buyer_auth_register"),
+    ("/orders", "create_order"),
+    ("/pix", "create_pix"),
+    ("/webhook", "webhook"),
+    ("/members", "members_area"),
+];
+
 /// A history, and how it is replayed.
 struct Case {
     name: &'static str,
+    catalog: fn(&Repo) -> Result<String>,
     history: fn(&mut BufWriter<File>, u64) -> std::io::Result<()>,
     args: &'static [&'static str],
 }
 
-const CASES: [Case; 5] = [
-    Case { name: "events, one bucket, summary", history: events, args: &[] },
-    Case { name: "events, one bucket, -o json", history: events, args: &["-o", "json"] },
-    Case { name: "combined log, summary", history: log, args: &["--format", "combined"] },
+const CASES: [Case; 7] = [
+    Case { name: "events, one bucket, summary", catalog: own, history: events, args: &[] },
+    Case {
+        name: "events, one bucket, -o json",
+        catalog: own,
+        history: events,
+        args: &["-o", "json"],
+    },
+    Case {
+        name: "combined log, summary",
+        catalog: own,
+        history: log,
+        args: &["--format", "combined"],
+    },
     Case {
         name: "combined log, --compare",
+        catalog: own,
         history: log,
         args: &["--format", "combined", "--compare", "catalog.toml"],
     },
-    Case { name: "events, two buckets, ref, settled", history: lookups, args: &[] },
+    Case {
+        name: "events, two buckets, ref, settled",
+        catalog: own,
+        history: |out, lines| lookups(out, lines, "lookup"),
+        args: &[],
+    },
+    Case {
+        name: "combined log, checkout preset",
+        catalog: checkout,
+        history: checkout_log,
+        args: &["--format", "combined"],
+    },
+    Case {
+        name: "events, DICT preset, ref, settled",
+        catalog: |repo| repo.read("presets/dict/catalog.toml"),
+        history: |out, lines| lookups(out, lines, "getEntry.EMAIL"),
+        args: &[],
+    },
 ];
+
+fn own(_: &Repo) -> Result<String> {
+    Ok(CATALOG.to_owned())
+}
+
+fn checkout(repo: &Repo) -> Result<String> {
+    let mut catalog = repo.read("presets/checkout/catalog.toml")?;
+    for (path, gate) in CHECKOUT_ROUTES {
+        catalog.push_str(&format!("\n[[route]]\nmatch = \"POST {path}\"\ngate = \"{gate}\"\n"));
+    }
+    Ok(catalog)
+}
 
 pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
     let lines = match args.first() {
@@ -69,9 +120,9 @@ pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {
     };
     let binary = build(repo)?;
     let scratch = Scratch::new("bench")?;
-    fs::write(scratch.path().join("catalog.toml"), CATALOG)?;
     println!("{:<36} {:>10} {:>12} {:>14}", "case", "seconds", "lines/s", "µs on a core");
     for case in &CASES {
+        fs::write(scratch.path().join("catalog.toml"), (case.catalog)(repo)?)?;
         let mut out = BufWriter::new(File::create(scratch.path().join("history"))?);
         (case.history)(&mut out, lines)?;
         out.flush()?;
@@ -125,27 +176,33 @@ fn events(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
 }
 
 fn log(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
-    for line in 0..lines {
-        let ip = address(line);
-        let second = line / 100;
-        let day = 1 + second / 86_400 % 28;
-        let hour = second / 3_600 % 24;
-        let minute = second / 60 % 60;
-        let second = second % 60;
-        writeln!(
-            out,
-            "{ip} - - [{day:02}/Jan/2026:{hour:02}:{minute:02}:{second:02} +0000] \
-             \"GET /search?q={line} HTTP/1.1\" 200 512 \"-\" \"Mozilla/5.0 (X11; Linux x86_64)\""
-        )?;
-    }
-    Ok(())
+    (0..lines).try_for_each(|line| log_line(out, line, &format!("GET /search?q={line}")))
 }
 
-fn lookups(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
+fn checkout_log(out: &mut BufWriter<File>, lines: u64) -> std::io::Result<()> {
+    let paths = CHECKOUT_ROUTES.map(|(path, _)| format!("POST {path}"));
+    (0..lines).zip(paths.iter().cycle()).try_for_each(|(line, path)| log_line(out, line, path))
+}
+
+fn log_line(out: &mut BufWriter<File>, line: u64, request: &str) -> std::io::Result<()> {
+    let ip = address(line);
+    let second = line / 100;
+    let day = 1 + second / 86_400 % 28;
+    let hour = second / 3_600 % 24;
+    let minute = second / 60 % 60;
+    let second = second % 60;
+    writeln!(
+        out,
+        "{ip} - - [{day:02}/Jan/2026:{hour:02}:{minute:02}:{second:02} +0000] \
+         \"{request} HTTP/1.1\" 200 512 \"-\" \"Mozilla/5.0 (X11; Linux x86_64)\""
+    )
+}
+
+fn lookups(out: &mut BufWriter<File>, lines: u64, gate: &str) -> std::io::Result<()> {
     for line in 0..lines {
         let payer = 11_144_400_000 + mix(line) % 50_000;
         let subject = format!(r#"{{"participant":"12345678","payer":"{payer}"}}"#);
-        write!(out, r#"{{"at":{},"gate":"lookup","subject":{subject},"#, line * 10)?;
+        write!(out, r#"{{"at":{},"gate":"{gate}","subject":{subject},"#, line * 10)?;
         writeln!(out, r#""ref":"E{line}","outcome":{{"status":200}}}}"#)?;
     }
     Ok(())

@@ -11,10 +11,10 @@ pub struct StoreUrl;
 
 impl SettingKind for StoreUrl {
     type Value = String;
-    const SCHEMA: ValueSchema = ValueSchema::Url(&STORE_SCHEMES);
+    const SCHEMA: ValueSchema = ValueSchema::Url(&StoreKind::SCHEMES);
 
     fn read(_: &SettingContext<'_>, report: &mut Report, node: Node<'_>) -> Option<String> {
-        let url = url(report, node, &STORE_SCHEMES)?;
+        let url = url(report, node, &StoreKind::SCHEMES)?;
         if let Err(error) = StoreKind::from_url(url) {
             // The message of the error is the URL and a fix.
             let text = error.to_string();
@@ -46,9 +46,6 @@ impl SettingKind for RecordsUrl {
     }
 }
 
-/// The schemes of stores. A suffix after `+` selects a variant.
-const STORE_SCHEMES: [&str; 8] =
-    ["memory", "redis", "rediss", "valkey", "valkeys", "unix", "postgres", "postgresql"];
 const RECORDS_SCHEMES: [&str; 4] = ["none", "sqlite", "postgres", "postgresql"];
 
 /// A URL with one of these schemes, or a scheme alone, such as `memory:`.

@@ -76,6 +76,10 @@ pub enum OpenStoreError {
 }
 
 impl StoreKind {
+    /// The schemes of URLs. A suffix after `+` selects a variant, as in `redis+cluster`.
+    pub const SCHEMES: [&'static str; 8] =
+        ["memory", "redis", "rediss", "valkey", "valkeys", "unix", "postgres", "postgresql"];
+
     /// The kind of store by the scheme of its URL. An unknown scheme is an error.
     pub fn from_url(url: &str) -> Result<Self, OpenStoreError> {
         if url == "memory:" {
