@@ -14,6 +14,8 @@ bench-serve: a check over HTTP, side by side
   --json FILE          also write one JSON line per measurement; - prints them instead of tables
   --soak               10,000 checks a second against catraca alone for --seconds (default 60);
                        fails on an error, a slow server, or memory that grows
+  --proxy              the reverse proxy, beside nginx and nginx with auth_request; needs --nginx
+  --nginx FILE         the binary of nginx, for --proxy
   --help               this text
 ";
 
@@ -27,6 +29,8 @@ pub enum Order {
     Conduct(Plan),
     /// Load one server for a while and judge it.
     Soak(Plan),
+    /// Run the rounds over reverse proxies.
+    Proxies(Plan),
 }
 
 /// A whole run.
@@ -36,6 +40,8 @@ pub struct Plan {
     pub catraca: PathBuf,
     /// The peer.
     pub throttlecrab: Option<PathBuf>,
+    /// nginx, as a reverse proxy.
+    pub nginx: PathBuf,
     /// How often every server is measured.
     pub rounds: usize,
     /// Seconds per measurement.
@@ -65,6 +71,7 @@ pub fn read(args: impl Iterator<Item = String>) -> Result<Order, String> {
 fn read_plan(mut args: impl Iterator<Item = String>) -> Result<Order, String> {
     let mut plan = Plan::default();
     let mut soak = false;
+    let mut proxy = false;
     while let Some(flag) = args.next() {
         let mut value = || args.next().ok_or(format!("{flag} needs a value"));
         match flag.as_str() {
@@ -75,11 +82,16 @@ fn read_plan(mut args: impl Iterator<Item = String>) -> Result<Order, String> {
             "--json" => plan.json = Some(value()?),
             "--quick" => plan.quick = true,
             "--soak" => soak = true,
+            "--proxy" => proxy = true,
+            "--nginx" => plan.nginx = value()?.into(),
             _ => return Err(format!("unknown argument {flag:?}; see --help")),
         }
     }
     if !plan.catraca.is_file() {
         return Err("--catraca FILE must name the binary under test".to_owned());
+    }
+    if proxy && !plan.nginx.is_file() {
+        return Err("--nginx FILE must name the binary of nginx".to_owned());
     }
     let usual = |given: u64, quick, full| match given {
         0 => [full, quick][usize::from(plan.quick)],
@@ -87,7 +99,11 @@ fn read_plan(mut args: impl Iterator<Item = String>) -> Result<Order, String> {
     };
     plan.rounds = usual(plan.rounds as u64, 2, 9) as usize;
     plan.seconds = usual(plan.seconds, 1, if soak { 60 } else { 3 });
-    Ok(if soak { Order::Soak(plan) } else { Order::Conduct(plan) })
+    Ok(match (soak, proxy) {
+        (true, _) => Order::Soak(plan),
+        (false, true) => Order::Proxies(plan),
+        (false, false) => Order::Conduct(plan),
+    })
 }
 
 fn number(text: &str) -> Result<u64, String> {

@@ -30,11 +30,21 @@ pub fn free_port() -> Result<u16, String> {
 }
 
 impl Server {
-    /// Starts a server and waits until it takes connections; `log` gets its standard error.
+    /// Starts a server on core 0 and waits until it takes connections; `log` gets its standard error.
     pub fn start(command: &[String], port: u16, log: Option<File>) -> Result<Self, String> {
+        Self::start_on("0", command, port, log)
+    }
+
+    /// Starts a server on a core.
+    pub fn start_on(
+        core: &str,
+        command: &[String],
+        port: u16,
+        log: Option<File>,
+    ) -> Result<Self, String> {
         let mut pinned = Command::new(if has_taskset() { "taskset" } else { &command[0] });
         if has_taskset() {
-            pinned.args(["-c", "0", &command[0]]);
+            pinned.args(["-c", core, &command[0]]);
         }
         let errors = log.map_or_else(Stdio::null, Stdio::from);
         pinned.args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
@@ -70,8 +80,17 @@ impl Server {
 
     /// Resident KiB.
     pub fn resident_kib(&self) -> u64 {
+        self.status_kib("VmRSS:")
+    }
+
+    /// The most KiB that were ever resident.
+    pub fn peak_kib(&self) -> u64 {
+        self.status_kib("VmHWM:")
+    }
+
+    fn status_kib(&self, field: &str) -> u64 {
         let text = read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
         line.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0)
     }
 

@@ -23,22 +23,32 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     let subjects = servers::all(plan)?;
     let mut rows = Vec::new();
     for round in 0..plan.rounds {
-        let mut order: Vec<&Subject> = subjects.iter().collect();
-        // Every second round walks backwards, so that a drift of the machine favours no subject.
-        if round % 2 == 1 {
-            order.reverse();
-        }
-        for subject in order {
+        for subject in in_order(round, &subjects) {
             eprintln!("round {}/{}: {}", round + 1, plan.rounds, subject.name);
             rows.push(measure(plan, round, subject)?);
         }
     }
+    let names: Vec<&str> = subjects.iter().map(|subject| subject.name).collect();
+    print_rows(plan, &rows, &names)
+}
+
+/// The subjects of a round. Every second round walks backwards, so that a drift of the machine
+/// favours none of them.
+pub fn in_order<T>(round: usize, subjects: &[T]) -> Vec<&T> {
+    let mut order: Vec<&T> = subjects.iter().collect();
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
+/// Prints the table, or the lines of JSON.
+pub fn print_rows(plan: &Plan, rows: &[Row], names: &[&str]) -> Result<(), String> {
     if let Some(path) = &plan.json {
-        write_json(path, &rows)?;
+        write_json(path, rows)?;
     }
     if plan.json.as_deref() != Some("-") {
-        let names: Vec<&str> = subjects.iter().map(|subject| subject.name).collect();
-        print!("{}", report::write(&rows, &names, plan));
+        print!("{}", report::write(rows, names, plan));
     }
     Ok(())
 }
@@ -46,21 +56,61 @@ pub fn run(plan: &Plan) -> Result<(), String> {
 fn measure(plan: &Plan, round: usize, subject: &Subject) -> Result<Row, String> {
     let port = free_port()?;
     let server = Server::start(&subject.command(port), port, None)?;
-    drive(&server, subject, Keys::Turn(KEYS), Until::Count(KEYS), None)?;
-    let time = Until::Time(Duration::from_secs(plan.seconds));
-    let ((user, cpu), busy, own) = (server.cpu_seconds(), busy_seconds(), own_seconds());
-    let flat_out = drive(&server, subject, Keys::Random(KEYS), time, None)?;
-    let after = server.cpu_seconds();
-    let user = after.0 - user;
-    let cpu = after.1 - cpu;
-    let foreign = (busy_seconds() - busy - cpu - (own_seconds() - own)).max(0.0);
-    let cpu_before = server.cpu_seconds().1;
-    let paced = drive(&server, subject, Keys::Random(KEYS), time, Some(RATE))?;
-    let paced_cpu = server.cpu_seconds().1 - cpu_before;
+    let target = Target {
+        name: subject.name,
+        port,
+        path: subject.path,
+        body: subject.body,
+        rate: RATE,
+        measured: &[&server],
+        beside: &[],
+    };
+    let row = measure_target(plan, round, &target)?;
     server.stop()?;
+    Ok(row)
+}
+
+/// Servers that run, and how they are asked.
+pub struct Target<'a> {
+    /// The name in the table.
+    pub name: &'static str,
+    /// The port that is asked.
+    pub port: u16,
+    /// The path of a request.
+    pub path: &'a str,
+    /// The body of a request.
+    pub body: &'a str,
+    /// Requests per second in the open loop.
+    pub rate: f64,
+    /// The servers whose processor time counts.
+    pub measured: &'a [&'a Server],
+    /// Servers that belong to the run, and whose processor time does not count.
+    pub beside: &'a [&'a Server],
+}
+
+/// Drives a target flat out and at a fixed rate.
+pub fn measure_target(plan: &Plan, round: usize, target: &Target<'_>) -> Result<Row, String> {
+    let cpu_seconds = |servers: &[&Server]| {
+        let each = servers.iter().map(|server| server.cpu_seconds());
+        each.fold((0.0, 0.0), |sum, (user, all)| (sum.0 + user, sum.1 + all))
+    };
+    drive(target, Keys::Turn(KEYS), Until::Count(KEYS), None)?;
+    let time = Until::Time(Duration::from_secs(plan.seconds));
+    let before = cpu_seconds(target.measured);
+    let beside = cpu_seconds(target.beside).1;
+    let busy = busy_seconds();
+    let own = own_seconds();
+    let flat_out = drive(target, Keys::Random(KEYS), time, None)?;
+    let after = cpu_seconds(target.measured);
+    let user = after.0 - before.0;
+    let cpu = after.1 - before.1;
+    let ours = cpu + (own_seconds() - own) + (cpu_seconds(target.beside).1 - beside);
+    let foreign = (busy_seconds() - busy - ours).max(0.0);
+    let paced = drive(target, Keys::Random(KEYS), time, Some(target.rate))?;
+    let paced_cpu = cpu_seconds(target.measured).1 - after.1;
     Ok(Row {
         round,
-        name: subject.name,
+        name: target.name,
         rate: flat_out.rate(),
         cpu_us: cpu * 1e6 / flat_out.passed as f64,
         user_us: user * 1e6 / flat_out.passed as f64,
@@ -72,22 +122,17 @@ fn measure(plan: &Plan, round: usize, subject: &Subject) -> Result<Row, String> 
 }
 
 fn drive(
-    server: &Server,
-    subject: &Subject,
+    target: &Target<'_>,
     keys: Keys,
     until: Until,
     rate: Option<f64>,
 ) -> Result<load::Outcome, String> {
-    let path = subject.path;
-    let body = subject.body;
-    let order =
-        LoadPlan { port: server.port, path, body, connections: CONNECTIONS, keys, until, rate };
-    let outcome = load::run(&order, &mut |_| {}).map_err(|e| format!("{}: {e}", subject.name))?;
+    let Target { port, path, body, .. } = *target;
+    let order = LoadPlan { port, path, body, connections: CONNECTIONS, keys, until, rate };
+    let outcome = load::run(&order, &mut |_| {}).map_err(|e| format!("{}: {e}", target.name))?;
     match outcome.failed {
         0 if outcome.passed > 0 => Ok(outcome),
-        _ => {
-            Err(format!("{}: {} passed, {} did not", subject.name, outcome.passed, outcome.failed))
-        }
+        _ => Err(format!("{}: {} passed, {} did not", target.name, outcome.passed, outcome.failed)),
     }
 }
 

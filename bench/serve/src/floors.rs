@@ -4,12 +4,14 @@
 //! be slower than they have to be.
 
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use axum::Json;
 use axum::routing::post;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt, Either, Full};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,6 +21,10 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
+/// The path of the long response.
+pub const STREAM_PATH: &str = "/stream";
+/// Its length: 1 GiB.
+pub const STREAM_BYTES: u64 = 1 << 30;
 const HELLO: &str = r#"{"allowed":true,"limit":1000000,"remaining":999999,"reset_after":0}"#;
 
 /// Serves until the process is ended.
@@ -47,12 +53,47 @@ async fn bare_hyper(listener: TcpListener) -> Result<(), String> {
     }
 }
 
-async fn hello(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+type Answer = Response<Either<Full<Bytes>, Zeros>>;
+
+async fn hello(request: Request<Incoming>) -> Result<Answer, Infallible> {
+    if request.uri().path() == STREAM_PATH {
+        return Ok(Response::new(Either::Right(Zeros { left: STREAM_BYTES })));
+    }
     let read = request.into_body().collect().await.map(|body| body.to_bytes().len());
-    let mut answer = Response::new(Full::new(Bytes::from_static(HELLO.as_bytes())));
+    let body = Full::new(Bytes::from_static(HELLO.as_bytes()));
+    let mut answer = Response::new(Either::Left(body));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     drop(read);
     Ok(answer)
+}
+
+/// A body of zeros.
+struct Zeros {
+    left: u64,
+}
+
+impl Body for Zeros {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        static PART: [u8; 64 << 10] = [0; 64 << 10];
+        let length = self.left.min(PART.len() as u64);
+        self.left -= length;
+        let part = Bytes::from_static(&PART[..length as usize]);
+        Poll::Ready((length > 0).then(|| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,6 @@
 //! Measures a check over HTTP: catraca beside a peer, and beside bare servers that decide nothing.
 //!
-//! Started plainly it is the conductor; `--floor` makes it one of the bare servers. Must end every
+//! `--proxy` measures the reverse proxy instead. Started plainly it is the conductor; `--floor` makes it one of the bare servers. Must end every
 //! process that it starts, by its id.
 
 mod args;
@@ -8,9 +8,11 @@ mod child;
 mod conduct;
 mod floors;
 mod load;
+mod proxies;
 mod report;
 mod servers;
 mod soak;
+mod stream;
 
 use std::process::ExitCode;
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         Order::Floor(kind, port) => floors::serve(&kind, port),
         Order::Conduct(plan) => conduct::run(&plan),
         Order::Soak(plan) => soak::run(&plan),
+        Order::Proxies(plan) => proxies::run(&plan),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -16,8 +16,6 @@ pub struct Subject {
     command: Vec<String>,
 }
 
-/// What the others are compared with.
-pub const REFERENCE: &str = "bare hyper";
 /// The one under test.
 pub const OURS: &str = "catraca";
 
@@ -39,7 +37,7 @@ pub fn all(plan: &Plan) -> Result<Vec<Subject>, String> {
         let command = [&own, FLOOR, kind, "{port}"].map(str::to_owned).to_vec();
         Subject { name, path: "/v1/check", body: CHECK, command }
     };
-    let mut all = vec![floor(REFERENCE, "hyper"), floor("bare axum", "axum"), ours(plan)];
+    let mut all = vec![floor("bare hyper", "hyper"), floor("bare axum", "axum"), ours(plan)];
     all.extend(plan.throttlecrab.as_ref().map(|binary| peer(&binary.display().to_string())));
     Ok(all)
 }

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 /// The largest answer.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
-/// The digits of a key.
-const DIGITS: usize = 8;
+/// The digits of a key, before they are patched.
+const KEY: &str = "00000000";
 /// What an answer that lets pass says.
 const PASSED: &[u8] = br#""allowed":true"#;
 
@@ -37,28 +37,29 @@ pub enum Event {
 }
 
 impl Wire {
-    /// Connects; `body` holds `{key}` once.
+    /// Connects; the path or the body holds `{key}` once.
     pub fn connect(port: u16, path: &str, body: &str) -> Result<Self, String> {
         let stream =
             TcpStream::connect(("127.0.0.1", port)).map_err(|e| format!("connect: {e}"))?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         stream.set_nonblocking(true).map_err(|error| error.to_string())?;
-        let body = body.replace("{key}", "00000000");
+        let body = body.replace("{key}", KEY);
+        let path = path.replace("{key}", KEY);
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n",
             body.len()
         );
-        let at = body.find("00000000").ok_or("the body has no {key}")?;
-        let key_at = head.len() + at;
-        let request = [head.into_bytes(), body.into_bytes()].concat();
+        let request = head + &body;
+        let key_at = request.find(KEY).ok_or("neither path nor body has {key}")?;
+        let request = request.into_bytes();
         let answer = vec![0; ANSWER_BYTES_MAX];
         Ok(Self { stream, request, key_at, answer, filled: 0, asked: Instant::now() })
     }
 
     /// Sends a request for a key.
     pub fn ask(&mut self, mut key: u64, asked: Instant) -> Result<(), String> {
-        for digit in self.request[self.key_at..self.key_at + DIGITS].iter_mut().rev() {
+        for digit in self.request[self.key_at..self.key_at + KEY.len()].iter_mut().rev() {
             *digit = b'0' + (key % 10) as u8;
             key /= 10;
         }
