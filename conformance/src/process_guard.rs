@@ -64,7 +64,8 @@ impl ProcessGuard {
         child.with_context(|| format!("cannot start `{}`", show(command)))
     }
 
-    fn wait(&self, mut child: Child) -> Result<Option<ExitStatus>> {
+    /// Waits for the end of a command, or kills it at the deadline and returns `None`.
+    pub fn wait(&self, mut child: Child) -> Result<Option<ExitStatus>> {
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(Some(status));

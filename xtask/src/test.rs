@@ -12,6 +12,7 @@ mod parts;
 mod planted_bugs;
 mod postgres;
 mod redis;
+mod repeat;
 mod report;
 mod scenarios;
 mod setup;
