@@ -15,6 +15,7 @@ mod names;
 mod plain_words;
 mod recipe;
 mod source;
+mod trust;
 mod tuple_lets;
 
 use anyhow::{Result, ensure};
@@ -44,6 +45,7 @@ pub(crate) fn tidy(repo: &Repo) -> Result<()> {
     let files = repo.files()?;
     let mut findings = documents::check(repo, &files)?;
     findings.extend(recipe::check(repo, &files)?);
+    findings.extend(trust::check(repo, &files)?);
     let mut names = names::Names::default();
     let mut uses = cycles::Uses::default();
     for file in &files {

@@ -1,36 +1,47 @@
 //! The live feed: denials, blocks and catalog changes, each as a name and a JSON object.
 //!
 //! Bounded: a subscriber that reads too slowly misses events, gets their number, and has to
-//! subscribe again. Without subscribers an event costs one look, and no private value is sent.
+//! subscribe again. Without subscribers an event costs one look, and no private value is sent. A
+//! subscriber of one namespace gets the events of that namespace, and no others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catraca::event::{BlockEvent, SubjectKey};
 use catraca::{Event, Time};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
 /// Events that a subscriber may lag behind.
 const LAG_MAX: usize = 1_024;
 /// The most subscribers at once.
 pub const LISTENERS_MAX: usize = 64;
+/// The most subscribers of one namespace at once, so that others find a place.
+pub const NAMESPACE_LISTENERS_MAX: usize = 16;
 
 /// Broadcasts events to the subscribers.
-pub struct Feed(Sender<FeedEvent>);
+pub struct Feed {
+    sender: Sender<FeedEvent>,
+    /// How many subscribers each namespace has.
+    by_namespace: Arc<Mutex<BTreeMap<String, usize>>>,
+}
 
 /// An event of the feed. Cheap to clone: each subscriber gets one.
 #[derive(Clone, Debug)]
 pub struct FeedEvent {
     /// The name of its kind.
     pub name: &'static str,
+    /// The namespace in which it happened; absent if it concerns all of them.
+    pub namespace: Option<Arc<str>>,
     /// A JSON object.
     pub data: Arc<str>,
 }
 
 impl Default for Feed {
     fn default() -> Self {
-        Self(broadcast::channel(LAG_MAX).0)
+        Self { sender: broadcast::channel(LAG_MAX).0, by_namespace: Arc::default() }
     }
 }
 
@@ -45,18 +56,81 @@ impl Feed {
         }
         if let Some((name, data)) = describe(event) {
             // The last subscriber may have just disconnected.
-            let _ = self.0.send(FeedEvent { name, data: data.to_string().into() });
+            let namespace = data["namespace"].as_str().map(Arc::from);
+            let _ = self.sender.send(FeedEvent { name, namespace, data: data.to_string().into() });
         }
     }
 
     /// The number of subscribers.
     pub fn subscriber_count(&self) -> usize {
-        self.0.receiver_count()
+        self.sender.receiver_count()
     }
 
-    /// Subscribes to all events from now on; none when `LISTENERS_MAX` are subscribed.
-    pub fn subscribe(&self) -> Option<Receiver<FeedEvent>> {
-        (self.subscriber_count() < LISTENERS_MAX).then(|| self.0.subscribe())
+    /// Subscribes to the events from now on, of one namespace or of all; none when
+    /// `LISTENERS_MAX` are subscribed, or `NAMESPACE_LISTENERS_MAX` of the namespace.
+    pub fn subscribe(&self, namespace: Option<&str>) -> Option<Subscription> {
+        if self.subscriber_count() >= LISTENERS_MAX {
+            return None;
+        }
+        let place = match namespace {
+            Some(namespace) => Some(self.take_place(namespace)?),
+            None => None,
+        };
+        Some(Subscription { receiver: self.sender.subscribe(), place })
+    }
+
+    fn take_place(&self, namespace: &str) -> Option<NamespacePlace> {
+        let mut counts = self.by_namespace.lock();
+        let count = counts.entry(namespace.to_owned()).or_default();
+        if *count >= NAMESPACE_LISTENERS_MAX {
+            return None;
+        }
+        *count += 1;
+        let by_namespace = Arc::clone(&self.by_namespace);
+        Some(NamespacePlace { namespace: namespace.to_owned(), by_namespace })
+    }
+}
+
+/// A subscription to the feed.
+pub struct Subscription {
+    receiver: Receiver<FeedEvent>,
+    /// The place of a subscriber of one namespace.
+    place: Option<NamespacePlace>,
+}
+
+/// One of the places of a namespace, until it is dropped.
+struct NamespacePlace {
+    namespace: String,
+    by_namespace: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+impl Drop for NamespacePlace {
+    fn drop(&mut self) {
+        let mut counts = self.by_namespace.lock();
+        if let Some(count) = counts.get_mut(&self.namespace) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.namespace);
+            }
+        }
+    }
+}
+
+impl Subscription {
+    /// The next event that the subscriber may see.
+    pub async fn recv(&mut self) -> Result<FeedEvent, RecvError> {
+        loop {
+            let event = self.receiver.recv().await?;
+            let Some(place) = &self.place else { return Ok(event) };
+            if event.namespace.as_deref() == Some(place.namespace.as_str()) {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Whether it is for one namespace.
+    pub fn is_bound(&self) -> bool {
+        self.place.is_some()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Observing never blocks a decision: it costs a few atomic additions and no lock, and a log line
 //! that finds the queue full is dropped and counted.
 
+pub mod background_tasks;
 pub mod call_metrics;
 pub mod engine_metrics;
 mod expired_settles;
@@ -21,6 +22,7 @@ use catraca::json::origin_name;
 use catraca::settlement::SettleState;
 use tracing::{Level, info, warn};
 
+use background_tasks::BackgroundTasks;
 use engine_metrics::EngineMetrics;
 use expired_settles::ExpiredSettles;
 use log::{LogStyle, LogSubjects, Logs};
@@ -36,6 +38,8 @@ pub struct Observer {
     pub log_subjects: LogSubjects,
     /// The alarm on a stepped wall clock.
     pub wall_clock: WallClock,
+    /// Whether the work in the background succeeds.
+    pub background: BackgroundTasks,
     expired_settles: ExpiredSettles,
 }
 
@@ -52,6 +56,7 @@ impl Observer {
             logs: Logs::start(style, level)?,
             log_subjects,
             wall_clock: WallClock::default(),
+            background: BackgroundTasks::default(),
             expired_settles: ExpiredSettles::default(),
         })
     }

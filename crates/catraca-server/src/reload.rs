@@ -250,7 +250,7 @@ impl Reloader {
         let section_changes = process.changes(&self.targets.reloadable.load().process);
         let mut changes = changes(&before, &catalog, section_changes);
         let orphaned = self.targets.app.orphaned_by(&catalog);
-        changes.extend(orphans_text(orphaned.as_ref()));
+        changes.extend(orphans_text(&orphaned));
         let after_restart = self.note_restart_settings(&catalog, &process);
         let revision = catalog.revision.to_string();
         let requires_keys = config.guard.has_keys();
@@ -269,7 +269,7 @@ impl Reloader {
             before,
             revision,
             changes,
-            orphaned,
+            orphaned: orphaned.ok(),
             after_restart,
             in_force_since: reloaded.in_force_since,
             durable: reloaded.durable,
@@ -290,13 +290,13 @@ impl Reloader {
             let section_changes = process.changes(&self.targets.reloadable.load().process);
             let mut changes = changes(&before, &catalog, section_changes);
             let orphaned = self.targets.app.orphaned_by(&catalog);
-            changes.extend(orphans_text(orphaned.as_ref()));
+            changes.extend(orphans_text(&orphaned));
             Ok(ReloadReport {
                 before: before.revision.to_string(),
                 revision: catalog.revision.to_string(),
                 changes,
-                orphaned,
-                after_restart: process.settings_awaiting_restart(&self.started_process),
+                orphaned: orphaned.ok(),
+                after_restart: self.settings_awaiting_restart(&catalog, &process),
                 in_force_since: None,
                 durable: false,
             })
@@ -306,12 +306,24 @@ impl Reloader {
 
     /// Settings of this catalog that need a restart. Compared with the start and not with the
     /// current catalog: what needed a restart before the last reload still does.
-    fn note_restart_settings(&self, catalog: &Catalog, process: &ProcessConfig) -> Vec<String> {
+    fn settings_awaiting_restart(&self, catalog: &Catalog, process: &ProcessConfig) -> Vec<String> {
         let mut settings = process.settings_awaiting_restart(&self.started_process);
         // The only such field of a section that core reads.
         if catalog.locks.replicas != self.started.locks.replicas {
             settings.push("[locks] replicas".to_owned());
         }
+        let started = self.started_process.auth.namespaces();
+        let mut new = process.auth.namespaces();
+        new.retain(|namespace| !started.contains(namespace));
+        settings.extend(new.iter().map(|namespace| {
+            format!("the part of the memory that only the namespace `{namespace}` can use")
+        }));
+        settings
+    }
+
+    /// Notes and logs the settings that need a restart.
+    fn note_restart_settings(&self, catalog: &Catalog, process: &ProcessConfig) -> Vec<String> {
+        let settings = self.settings_awaiting_restart(catalog, process);
         let before = std::mem::replace(&mut *self.after_restart.lock(), settings.clone());
         for setting in settings.iter().filter(|setting| !before.contains(setting)) {
             warn!(setting, "this setting has changed and takes effect after a restart");

@@ -37,6 +37,7 @@ pub fn text(context: &ServerContext) -> String {
     gauges::shared_store(&mut registry, context);
     lock_metrics::locks(&mut registry, context.app.locks(), &context.app.catalog().locks);
     gauges::records(&mut registry, context);
+    gauges::background(&mut registry, context);
     gauges::listener(&mut registry, context);
     gauges::process(&mut registry);
     let mut text = String::new();

@@ -73,7 +73,9 @@ impl Server {
         let traces = target.map(|target| Traces::start(&target, runtime.handle())).transpose()?;
         let mut context = new_context(&backend, reloadable, certificates, &observer, file);
         context.traces = traces.map(Arc::new);
-        runtime.spawn(lock_setup::expire_periodically(Arc::downgrade(context.app.locks())));
+        let locks = Arc::downgrade(context.app.locks());
+        let observer = Arc::clone(&context.observer);
+        runtime.spawn(lock_setup::expire_periodically(locks, observer));
         Ok(Self { name, context: Arc::new(context), listeners: Vec::new(), backend, runtime })
     }
 

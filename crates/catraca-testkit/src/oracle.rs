@@ -25,7 +25,7 @@ pub mod window;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use catalog::Catalog;
+use catalog::{Catalog, Fact};
 use cell::Cell;
 use select::Key;
 use ticket::{Reference, Ticket};
@@ -44,7 +44,12 @@ fn whole_second(at: Micros) -> Micros {
 
 /// The active catalog and the state of every (policy, key), ticket and reference.
 pub struct Oracle {
+    /// The active catalog, with the operators' facts before its own.
     catalog: Rc<Catalog>,
+    /// The facts of the active catalog without those of operators.
+    own_facts: Vec<Fact>,
+    /// The facts that operators stated at run time.
+    stated_facts: Vec<Fact>,
     cells: BTreeMap<String, BTreeMap<Key, Cell>>,
     /// The state of a key that no call has touched.
     untouched: Cell,
@@ -56,6 +61,8 @@ impl Oracle {
     /// An oracle without state.
     pub fn new(catalog: Catalog) -> Oracle {
         Oracle {
+            own_facts: catalog.facts.clone(),
+            stated_facts: Vec::new(),
             catalog: Rc::new(catalog),
             cells: BTreeMap::new(),
             untouched: Cell::default(),
@@ -66,7 +73,32 @@ impl Oracle {
 
     /// Replaces the catalog; all state stays.
     pub fn reload(&mut self, catalog: Catalog) {
+        self.own_facts = catalog.facts.clone();
         self.catalog = Rc::new(catalog);
+        self.apply_facts();
+    }
+
+    /// Replaces an operator's fact, or removes the operator's facts about a value.
+    pub fn state_fact(&mut self, about: (&str, &str), fact: Option<(&str, &str)>) {
+        let (attribute, value) = about;
+        let name = fact.map(|(name, _)| name);
+        self.stated_facts.retain(|known| {
+            (known.attribute.as_str(), known.about.as_str()) != about
+                || name.is_some_and(|name| name != known.name)
+        });
+        self.stated_facts.extend(fact.map(|(name, stated)| Fact {
+            attribute: attribute.to_owned(),
+            about: value.to_owned(),
+            name: name.to_owned(),
+            value: stated.to_owned(),
+        }));
+        self.apply_facts();
+    }
+
+    /// The first fact about a value applies, so those of operators go first.
+    fn apply_facts(&mut self) {
+        let catalog = Rc::make_mut(&mut self.catalog);
+        catalog.facts = self.stated_facts.iter().chain(&self.own_facts).cloned().collect();
     }
 
     /// The active catalog.

@@ -1,12 +1,14 @@
-//! A million leases that are never released: their memory is free a minute after they expire.
+//! A million leases that are never released: their memory is free a minute after they expire, and a
+//! namespace that has all of its leases takes none from another.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::sync::Arc;
 
-use catraca::core::lock::VersionPolicy;
 use catraca::core::lock::reply::AcquireReply;
 use catraca::core::lock::requests::{Acquire, LeaseRequest};
+use catraca::core::lock::{LEASES_MAX, VersionPolicy};
+use catraca::locks::LockError;
 use catraca::{Locks, ManualClock, Secret, Span, Time};
 
 const LEASES: u32 = 1_000_000;
@@ -17,17 +19,36 @@ fn resident() -> usize {
     pages.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+async fn acquire(locks: &Locks, namespace: &str, number: usize) -> Result<bool, LockError> {
+    let key = locks.lease_id(namespace, None, None)?.key();
+    let lease = LeaseRequest::new(key, Span::from_secs(300), Span::from_secs(300));
+    let kind = "k".into();
+    let keys = vec![number.to_string().into()];
+    let request = Acquire { tenant: None, kind, keys, lease, policy: VersionPolicy::Opaque };
+    let answer = locks.acquire(namespace, &request.validate().unwrap(), Span::ZERO).await?;
+    Ok(matches!(answer.acquired, AcquireReply::Granted(_)))
+}
+
 async fn abandon(locks: &Locks, clock: &ManualClock) {
-    for number in 0..LEASES {
-        let key = locks.lease_id("n", None, None).unwrap().key();
-        let lease = LeaseRequest::new(key, Span::from_secs(300), Span::from_secs(300));
-        let kind = "k".into();
-        let keys = vec![number.to_string().into()];
-        let request = Acquire { tenant: None, kind, keys, lease, policy: VersionPolicy::Opaque };
-        let request = request.validate().unwrap();
-        let answer = locks.acquire("n", &request, Span::ZERO).await.unwrap();
-        assert!(matches!(answer.acquired, AcquireReply::Granted(_)));
+    for number in 0..LEASES as usize {
+        assert!(acquire(locks, "n", number).await.unwrap());
         clock.advance(Span::from_micros(1));
+    }
+}
+
+/// The bound of a hostile tenant: `LEASES_MAX` leases of its own namespace.
+#[tokio::test]
+async fn a_namespace_with_all_its_leases_takes_none_from_another() {
+    let clock = ManualClock::at(Time::from_micros(1_700_000_000_000_000));
+    let locks = Locks::in_memory(Arc::new(clock), &Secret::from_bytes([5; 32]));
+    for number in 0..LEASES_MAX {
+        assert!(acquire(&locks, "hostile", number).await.unwrap());
+    }
+    let refused = acquire(&locks, "hostile", LEASES_MAX).await.unwrap_err();
+    println!("{LEASES_MAX} leases of one namespace; the next one: {refused}");
+    assert!(refused.to_string().contains(&LEASES_MAX.to_string()), "{refused}");
+    for number in 0..100 {
+        assert!(acquire(&locks, "shop", number).await.unwrap());
     }
 }
 

@@ -44,6 +44,8 @@ mod reports;
 #[cfg(feature = "records")]
 mod reset;
 mod settle;
+#[cfg(feature = "records")]
+mod shown_rows;
 mod unaudited;
 
 use std::sync::Arc;
@@ -112,6 +114,9 @@ struct AppParts {
     /// the order in which they took effect.
     #[cfg(feature = "records")]
     change_lock: tokio::sync::Mutex<()>,
+    /// How many rows the records had acknowledged when that was last read.
+    #[cfg(feature = "records")]
+    last_sequence: std::sync::atomic::AtomicU64,
     /// When the catalog was applied.
     #[cfg(feature = "records")]
     catalog_since: parking_lot::Mutex<Time>,

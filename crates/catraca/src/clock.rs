@@ -118,7 +118,11 @@ impl Clock for ManualClock {
 
 /// Microseconds since the Unix epoch, by the wall clock.
 fn wall_micros() -> i64 {
-    to_micros(clock_gettime(ClockId::Realtime))
+    let micros = |span: std::time::Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => micros(since),
+        Err(before) => -micros(before.duration()),
+    }
 }
 
 /// Microseconds since boot, suspend included.

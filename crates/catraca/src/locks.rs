@@ -76,6 +76,9 @@ pub struct Locks {
     /// How long callers waited, of those that waited.
     waited: DurationHistogram,
     failed_calls: AtomicU64,
+    failed_sweeps: AtomicU64,
+    /// Why the last round of [`Locks::expire`] failed, if it did.
+    sweep_error: Mutex<Option<String>>,
 }
 
 /// A reply, and its instant by the clock that leases expire by.
@@ -105,6 +108,8 @@ impl Locks {
             closed: AtomicBool::new(false),
             waited: DurationHistogram::default(),
             failed_calls: AtomicU64::new(0),
+            failed_sweeps: AtomicU64::new(0),
+            sweep_error: Mutex::default(),
         }
     }
 
@@ -139,13 +144,38 @@ impl Locks {
     }
 
     /// Removes expired leases in the namespaces that this process has used. Call it every
-    /// [`Locks::expiry_interval`]: leases of names that are not used again would stay.
+    /// [`Locks::expiry_interval`]: leases of names that are not used again would stay. An error
+    /// leaves a namespace to the next round; it is counted, and [`Locks::background_error`] has it.
     pub async fn expire(&self) {
         let namespaces: Vec<Box<str>> = self.namespaces.lock().iter().cloned().collect();
+        let mut first_error = None;
         for namespace in namespaces {
-            // An error leaves the rest to the next round.
-            let _ = self.sweep(&namespace).await;
+            match self.sweep(&namespace).await {
+                Ok(()) | Err(LockError::Stopping) => {}
+                Err(error) => {
+                    self.failed_sweeps.fetch_add(1, Ordering::Relaxed);
+                    first_error.get_or_insert_with(|| {
+                        format!(
+                            "expired leases of the namespace `{namespace}` are not removed: \
+                             {error}; they count towards the limits of the namespace until then"
+                        )
+                    });
+                }
+            }
         }
+        *self.sweep_error.lock() = first_error;
+    }
+
+    /// Why expired leases are not removed, or why a task of the store fails, with the consequence.
+    /// Calls work nevertheless.
+    pub fn background_error(&self) -> Option<String> {
+        let sweep_error = self.sweep_error.lock().clone();
+        sweep_error.or_else(|| self.store.background_error())
+    }
+
+    /// Rounds in which expired leases of a namespace could not be removed.
+    pub fn failed_sweeps(&self) -> u64 {
+        self.failed_sweeps.load(Ordering::Relaxed)
     }
 
     /// How often to call [`Locks::expire`].

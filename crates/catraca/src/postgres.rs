@@ -36,6 +36,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::time::Time;
 use tokio::sync::oneshot;
@@ -86,6 +87,10 @@ pub struct PostgresStore {
     freed: FreedSender,
     /// The task that receives these notices; started by the first waiter.
     listening: OnceLock<JoinHandle<()>>,
+    /// Why it receives none, while it does not.
+    listen_error: Arc<ArcSwapOption<String>>,
+    /// Why the last sweep failed, if it did.
+    sweep_error: Arc<ArcSwapOption<String>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -118,10 +123,22 @@ impl PostgresStore {
             tokio::spawn(worker)
         };
         let mut tasks: Vec<_> = (0..options.connections).map(spawn_worker).collect();
-        let spawn_sweeper = |every| tokio::spawn(sweep_periodically(Arc::clone(&pool), every));
+        let sweep_error = Arc::<ArcSwapOption<String>>::default();
+        let spawn_sweeper = |every| {
+            tokio::spawn(sweep_periodically(Arc::clone(&pool), every, Arc::clone(&sweep_error)))
+        };
         tasks.extend(options.sweep_every.map(spawn_sweeper));
         let freed = lock_store::freed_channel();
-        Ok(Self { pool, options, url, freed, listening: OnceLock::new(), tasks })
+        Ok(Self {
+            pool,
+            options,
+            url,
+            freed,
+            listening: OnceLock::new(),
+            listen_error: Arc::default(),
+            sweep_error,
+            tasks,
+        })
     }
 
     /// The URL without the password.
@@ -155,6 +172,10 @@ impl SharedStore for PostgresStore {
             self.pool.submit(QueuedCall::Batch(call))?;
             wait_for_reply(answer, until, self.options.deadline).await
         })
+    }
+
+    fn background_error(&self) -> Option<String> {
+        self.sweep_error.load().as_deref().cloned()
     }
 
     fn status(&self) -> StoreFuture<'_, StoreStatus> {
@@ -209,10 +230,24 @@ fn unreadable(error: Error) -> StoreError {
 
 /// Sweeps at an interval, each time until less than a full page was deleted. After a failure the
 /// next interval tries again.
-async fn sweep_periodically(pool: Arc<WorkerPool>, every: Duration) {
+async fn sweep_periodically(
+    pool: Arc<WorkerPool>,
+    every: Duration,
+    error: Arc<ArcSwapOption<String>>,
+) {
     loop {
         sleep(every).await;
-        while sweep(&pool).await.is_ok_and(|swept| swept >= SWEPT_MAX) {}
+        let failed = loop {
+            match sweep(&pool).await {
+                Ok(swept) if swept >= SWEPT_MAX => {}
+                Ok(_) => break None,
+                Err(failed) => break Some(failed),
+            }
+        };
+        let text = failed.map(|failed| {
+            format!("forgotten rows are not deleted: {failed}; the tables of catraca_store grow")
+        });
+        error.store(text.map(Arc::new));
     }
 }
 

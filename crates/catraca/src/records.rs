@@ -55,6 +55,8 @@ use minute_counts::MinuteCounts;
 use queue::RecordQueue;
 use writer::WriterThread;
 
+pub(crate) use display::pairs;
+
 pub use crate::event::{BlockEvent, DebtEvent, SubjectKey};
 pub use crate::url::{is_postgres, redact};
 pub use ack::{Ack, Receipt};

@@ -33,6 +33,10 @@ pub struct LockClient {
 }
 
 impl LockClient {
+    pub fn background_error(&self) -> Option<String> {
+        LockStore::background_error(&self.store)
+    }
+
     pub fn of(url: &str) -> Self {
         let threads = runtime();
         let store = threads.block_on(PostgresStore::open(url, long_deadline())).unwrap();

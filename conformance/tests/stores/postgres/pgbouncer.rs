@@ -14,6 +14,7 @@ use super::contract::assert_contract;
 use super::helpers::{Database, long_deadline};
 use super::locks::{LockClient, assert_wakes, compare_traces};
 use catraca_testkit::postgres::other_user;
+use catraca_testkit::redis::until;
 
 const PROGRAM_VARIABLE: &str = "CATRACA_PGBOUNCER";
 
@@ -111,4 +112,25 @@ fn locks_do_behind_a_pooler_and_whoever_waits_is_told_to_look() {
     let client = LockClient::of(&url);
     compare_traces(&client, 3);
     assert_wakes(&client, false);
+}
+
+/// Regression: callers that wait for a lock then polled for ever, and nothing said so.
+#[test]
+fn a_pooler_that_passes_no_notifications_is_reported() {
+    let Some(program) = program() else {
+        println!("skipped: no pgbouncer found and {PROGRAM_VARIABLE} is not set");
+        return;
+    };
+    let database = Database::new();
+    let bouncer = Bouncer::start(program, &database);
+    let url = format!("postgres://catraca@127.0.0.1:{}/{}", bouncer.port, database.name);
+    let pooled = LockClient::of(&url);
+    assert_wakes(&pooled, false);
+    until("it is reported", || pooled.background_error().is_some());
+    let reported = pooled.background_error().unwrap();
+    println!("{reported}");
+    assert!(reported.contains("pooler") && reported.contains("wait for a lock"), "{reported}");
+    let direct = LockClient::of(&database.url());
+    assert_wakes(&direct, true);
+    assert_eq!(direct.background_error(), None);
 }

@@ -1,7 +1,11 @@
 //! The rows of the table: sweeping, rows that are not written, and damaged rows.
 
+use std::time::Duration;
+
+use catraca::postgres::PostgresOptions;
 use catraca::store::{SharedStore, StoreError, When};
 use catraca_core::batch::{Batch, Reply};
+use catraca_testkit::redis::until;
 
 use super::helpers::{
     Database, HOUR, bucket, check, gate, long_deadline, peek, row, runtime, window,
@@ -86,4 +90,22 @@ fn a_row_that_was_tampered_with_is_named_and_hurts_nobody_else() {
     assert!(matches!(runtime.block_on(store.apply(&reset, When::Store)), Ok(Reply::Reset(_))));
     let after = runtime.block_on(check(&store, &both)).unwrap();
     assert!(after.rows.iter().all(|row| row.free == 4), "an operator's reset helps: {after:?}");
+}
+
+/// Regression: sweeps that failed were silent, and the table grew.
+#[test]
+fn a_sweep_that_fails_is_reported() {
+    let database = Database::new();
+    let runtime = runtime();
+    let sweep_every = Some(Duration::from_millis(20));
+    let options = PostgresOptions { sweep_every, ..long_deadline() };
+    let store = runtime.block_on(database.open(options));
+    assert_eq!(SharedStore::background_error(&store), None);
+    database.query("ALTER FUNCTION catraca_store.sweep RENAME TO renamed");
+    until("it is reported", || SharedStore::background_error(&store).is_some());
+    let reported = SharedStore::background_error(&store).unwrap();
+    println!("{reported}");
+    assert!(reported.contains("not deleted") && reported.contains("sweep"), "{reported}");
+    database.query("ALTER FUNCTION catraca_store.renamed RENAME TO sweep");
+    until("it works again", || SharedStore::background_error(&store).is_none());
 }

@@ -58,7 +58,7 @@ fn two_nodes_write_to_one_database_without_a_loss() {
     assert_eq!(records.blocks(&all, at(500)).unwrap().rows.len() as i64, 2 * ACTS + 1);
     let audited = AuditQuery { limit: 1_000, ..AuditQuery::default() };
     assert_eq!(records.audit(&audited).unwrap().rows.len() as i64, 2 * ACTS);
-    let total = records.actions(Time::ZERO, at(0)).unwrap()[0].total;
+    let total = records.actions(None, Time::ZERO, at(0)).unwrap()[0].total;
     assert_eq!(total as i64, 2 * ACTS);
     let steps = "SELECT act, count(*) FROM catraca.history AS h JOIN catraca.subjects AS s
                  ON s.id = h.subject WHERE identifier = '198.51.100.1' GROUP BY act ORDER BY act";

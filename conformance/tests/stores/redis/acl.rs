@@ -5,11 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use catraca::redis::RedisOptions;
+use catraca::locks::LockStore;
+use catraca::redis::{RedisLocks, RedisOptions};
 use catraca::store::SharedStore;
 use catraca_testkit::contract::run_all;
-use catraca_testkit::redis::RedisServer;
+use catraca_testkit::redis::{RedisServer, until};
 use catraca_testkit::resp::RespValue;
+use tokio::runtime::Runtime;
 
 use super::helpers::{LONG_DEADLINE, connect_with};
 
@@ -82,4 +84,24 @@ fn the_user_can_do_nothing_else() {
         let noperm = matches!(&reply, RespValue::Error(error) if is_refusal(error));
         assert!(noperm, "{words:?}: {reply:?}");
     }
+}
+
+/// Regression: callers that wait for a lock then polled for ever, and nothing said so.
+#[test]
+fn a_refused_subscription_to_freed_names_is_reported() {
+    let Some(server) = server() else { return };
+    let set = |rule: &str| {
+        let set = server.command(&["ACL", "SETUSER", "catraca", rule]);
+        assert_eq!(set, RespValue::Bytes(b"OK".to_vec()), "{rule}");
+    };
+    set("-subscribe");
+    let threads = Runtime::new().unwrap();
+    let options = RedisOptions { deadline: LONG_DEADLINE, ..RedisOptions::default() };
+    let locks = threads.block_on(RedisLocks::connect(&url(&server), options)).unwrap();
+    until("it is reported", || locks.background_error().is_some());
+    let reported = locks.background_error().unwrap();
+    println!("{reported}");
+    assert!(reported.contains("SUBSCRIBE") && reported.contains("wait for a lock"), "{reported}");
+    set("+subscribe");
+    until("it works again", || locks.background_error().is_none());
 }

@@ -137,6 +137,9 @@ pub struct AuditArgs {
     /// Only acts of this kind
     #[arg(long, value_name = "ACT")]
     pub act: Option<String>,
+    /// Only acts inside this namespace
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
     #[command(flatten)]
     pub paging: PagingArgs,
 }

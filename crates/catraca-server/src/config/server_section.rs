@@ -51,7 +51,7 @@ section! {
         /// the most connections of one peer address that is not a trusted proxy; IPv6 addresses are
         /// grouped by `[network] ipv6_prefix`
         connections_per_address: Optional<ConnectionCount> =
-            DefaultValue::Absent("half of `connections_max`"), Live;
+            DefaultValue::Absent("half of what other addresses leave of `connections_max`"), Live;
         /// the time for the head of a request, and for the first byte of a connection
         head_timeout: Timeout = DefaultValue::Text("10s"), Restart;
         /// the time for the body of a request; then the response is a 408

@@ -78,9 +78,6 @@ impl Connections {
         peer: Peer,
         per_address: Option<usize>,
     ) -> Result<Option<ConnectionLimit>, ConnectionLimit> {
-        // By default one address may take half of all connections, so that it cannot shut out all
-        // others.
-        let per_address = per_address.unwrap_or_else(|| self.max.div_ceil(2));
         let found = self.table.lock().make_room(peer, self.max, per_address)?;
         Ok(found.map(|(limit, connection)| {
             // A request that has already arrived is answered before the connection closes.

@@ -130,13 +130,18 @@ impl<C: Evictable> ConnectionTable<C> {
         &mut self,
         peer: Peer,
         total: usize,
-        per_address: usize,
+        per_address: Option<usize>,
     ) -> Result<Option<(ConnectionLimit, Arc<C>)>, ConnectionLimit> {
         let of_peer = self.peers.get(&peer).map_or(0, |connections| connections.open.len());
-        let (limit, scope) = if peer.is_some() && of_peer >= per_address {
+        // By default one address may take half of all connections.
+        let most = per_address.unwrap_or_else(|| total.div_ceil(2));
+        let (limit, scope) = if peer.is_some() && of_peer >= most {
             (ConnectionLimit::PerAddress, Some(peer))
         } else if self.open >= total {
             (ConnectionLimit::Total, None)
+        } else if peer.is_some() && per_address.is_none() && of_peer >= self.share(of_peer, total) {
+            // Beyond its share, it gets the place of an idle connection of any address.
+            (ConnectionLimit::PerAddress, None)
         } else {
             return Ok(None);
         };
@@ -144,6 +149,12 @@ impl<C: Evictable> ConnectionTable<C> {
             Some(connection) => Ok(Some((limit, connection))),
             None => Err(limit),
         }
+    }
+
+    /// The default share of an address: half of what the others leave. The second address that
+    /// takes all it can gets a quarter, the third an eighth, and so there is a place for the next.
+    fn share(&self, of_peer: usize, total: usize) -> usize {
+        total.saturating_sub(self.open - of_peer).div_ceil(2)
     }
 
     /// Moves the next idle connection, of one peer or of all, from open to closing.

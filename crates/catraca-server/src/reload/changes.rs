@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use catraca::Catalog;
 use catraca::app::OrphanedBlocks;
 use catraca::core::policy::{PolicyId, Terms};
+use catraca::records::RecordsError;
 
 use super::policy_changes::{PolicyIn, add_change, compare};
 
@@ -45,9 +46,14 @@ pub fn changes(before: &Catalog, after: &Catalog, section_changes: Vec<String>) 
 }
 
 /// The change that concerns blocks, for the log, the audit and the response.
-pub fn orphans_text(orphaned: Option<&OrphanedBlocks>) -> Option<String> {
-    let Some(orphaned) = orphaned else {
-        return Some("blocks in force may be orphaned: the records cannot be read".to_owned());
+pub fn orphans_text(orphaned: &Result<OrphanedBlocks, RecordsError>) -> Option<String> {
+    let orphaned = match orphaned {
+        Ok(orphaned) => orphaned,
+        Err(error) => {
+            return Some(format!(
+                "blocks in force may be orphaned: the records cannot be read: {error}"
+            ));
+        }
     };
     let blocks = match orphaned.count {
         0 => return None,

@@ -16,6 +16,7 @@ use tracing::warn;
 
 use super::Reloader;
 use super::files::folder;
+use crate::observe::background_tasks::BackgroundTask;
 
 /// Polling interval, for file systems without notifications, such as some network disks.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -32,12 +33,18 @@ pub async fn watch(reloader: Arc<Reloader>) {
     loop {
         let poller = Arc::clone(&reloader);
         // A disk may be slow, and async workers must not block on it.
-        let polled = spawn_blocking(move || (poller.poll_files(), poller.files())).await;
-        let Ok((soon, files)) = polled else { return };
-        folders.watch(&files);
-        if soon {
-            tokio::time::sleep(SETTLE_TIME).await;
-            continue;
+        let look = move || {
+            let background = &poller.targets.observer.background;
+            background.run(BackgroundTask::FileWatch, || Ok((poller.poll_files(), poller.files())))
+        };
+        // A panic is caught and reported, so an error means that the runtime stops.
+        let Ok(looked) = spawn_blocking(look).await else { return };
+        if let Some((soon, files)) = looked {
+            folders.watch(&files);
+            if soon {
+                tokio::time::sleep(SETTLE_TIME).await;
+                continue;
+            }
         }
         // The notification normally comes first. Databases beside the catalog change all the time,
         // so the pause bounds how often their folder causes a look.

@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 use super::{CounterFamily, GaugeFamily, HistogramMetric, counter, gauge, labels, to_i64};
 use crate::context::ServerContext;
 use crate::listener::{CONNECTION_LIMITS, Phase};
+use crate::observe::background_tasks::BackgroundTask;
 
 /// The catalog: revision, policies, reloads, and whether the files on disk are applied.
 pub fn catalog(registry: &mut Registry, context: &ServerContext) {
@@ -205,6 +206,21 @@ pub fn records(registry: &mut Registry, context: &ServerContext) {
     ] {
         counter(registry, name, help, count);
     }
+}
+
+/// The work in the background.
+pub fn background(registry: &mut Registry, context: &ServerContext) {
+    let failing: GaugeFamily = GaugeFamily::default();
+    let failures = CounterFamily::default();
+    for task in BackgroundTask::ALL {
+        let (is_failing, failed) = context.observer.background.state(task);
+        let labels = labels([("task", task.as_str())]);
+        failing.get_or_create(&labels).set(i64::from(is_failing));
+        failures.get_or_create(&labels).inc_by(failed);
+    }
+    let help = "1 while work in the background fails; /readyz says why";
+    registry.register("background_failing", help, failing);
+    registry.register("background_failures", "Failed work in the background", failures);
 }
 
 /// Connections, responses and latencies, the feed, the log and traces.

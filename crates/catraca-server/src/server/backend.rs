@@ -16,7 +16,7 @@ use catraca::memory::RestoreOutcome;
 use catraca::records::{Options, Record, RecordKind, Records, Revision};
 use catraca::{App, Builder, Catalog, Engine, Locks, MemoryOptions, Secret};
 use tokio::runtime::Runtime;
-use tracing::{error, info, warn};
+use tracing::{error, warn};
 
 use super::keys::StartKeys;
 use super::lock_setup;
@@ -27,6 +27,7 @@ use crate::config::{SharedStoreConfig, StorageConfig};
 use crate::context::ROWS_MISSING;
 use crate::feed::Feed;
 use crate::observe::Observer;
+use crate::observe::background_tasks::BackgroundTask;
 use crate::reload::FACTS_IGNORED;
 use crate::render::count_noun;
 
@@ -99,13 +100,14 @@ impl Backend {
             RestoreOutcome::Missing => (None, 0),
         };
         // Read first: a resume may write.
-        let rows_missing = sequence.saturating_sub(setup.records.sequence()?);
+        let recorded = setup.records.sequence()?;
+        let rows_missing = sequence.saturating_sub(recorded);
         // Applies what the records contain beyond the snapshot.
         let restored = engine.resume(&setup.records, since)?;
         let restored = ResumeSummary { rows_missing, ..restored };
         let locks = lock_setup::open(&secret, &setup.records, durability)?;
-        let app =
-            App::local(engine).records(Arc::clone(&setup.records)).locks(Arc::new(locks)).build();
+        let app = App::local(engine).records(Arc::clone(&setup.records)).sequence(recorded);
+        let app = app.locks(Arc::new(locks)).build();
         let snapshot = Some(config.snapshot.as_path());
         let maintenance =
             MaintenanceThread::start(&app, &setup.records, config, snapshot, observer)?;
@@ -165,7 +167,7 @@ impl Backend {
         }
         if let Some(maintenance) = self.maintenance {
             drop(maintenance.stop);
-            // A panic of the thread was printed by the panic hook; the snapshot is written anyway.
+            // The thread catches panics of its work; the snapshot is written anyway.
             let _ = maintenance.thread.join();
             if let Some(snapshot) = &maintenance.snapshot {
                 self.app.snapshot(snapshot)?;
@@ -285,7 +287,6 @@ impl MaintenanceThread {
             purge_interval: config.purge_interval,
             since_round: Duration::ZERO,
             records_log: RecordsLog::default(),
-            failed: false,
         };
         let step = config.interval.min(HEALTH_INTERVAL);
         let (stop, stopped) = mpsc::channel();
@@ -314,13 +315,15 @@ struct MaintenanceTask {
     /// The time since the last round, in whole steps.
     since_round: Duration,
     records_log: RecordsLog,
-    /// Whether the last round failed, to log the first failure and the recovery only.
-    failed: bool,
 }
 
 impl MaintenanceTask {
     fn run_step(&mut self, step: Duration) {
-        self.records_log.check(&self.records.health());
+        let observer = Arc::clone(&self.observer);
+        observer.background.run(BackgroundTask::RecordsHealth, || {
+            self.records_log.check(&self.records.health());
+            Ok(())
+        });
         self.since_round += step;
         if self.since_round >= self.interval {
             self.since_round = Duration::ZERO;
@@ -330,23 +333,25 @@ impl MaintenanceTask {
 
     fn run_round(&mut self) {
         self.observer.wall_clock.check();
-        let written = self.snapshot.as_ref().map(|path| self.app.snapshot(path));
-        let mut error = written.and_then(Result::err).map(|error| error.to_string());
+        let background = &self.observer.background;
+        if let Some(path) = &self.snapshot {
+            background.run(BackgroundTask::Snapshot, || write_snapshot(&self.app, path));
+        }
         self.since_purge += self.interval;
         if self.since_purge >= self.purge_interval {
             self.since_purge = Duration::ZERO;
-            let purged = self.records.purge(self.app.now());
-            error = error.or_else(|| purged.err().map(|error| error.to_string()));
+            background.run(BackgroundTask::Purge, || {
+                self.records.purge(self.app.now()).map_err(|error| error.to_string())
+            });
         }
-        match &error {
-            Some(why) if !self.failed => {
-                warn!(why, "writing the snapshot or purging failed; retrying");
-            }
-            None if self.failed => info!("snapshot and purge work again"),
-            _ => {}
-        }
-        self.failed = error.is_some();
     }
+}
+
+fn write_snapshot(app: &App, path: &Path) -> std::result::Result<(), String> {
+    let written = app.snapshot(path).map_err(|error| error.to_string())?;
+    written.sequence_error.map_or(Ok(()), |why| {
+        Err(format!("the number of records cannot be read: {why}; the last known one was written"))
+    })
 }
 
 fn revision(catalog: &Catalog) -> Revision {

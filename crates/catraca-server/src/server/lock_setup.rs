@@ -10,6 +10,9 @@ use catraca::records::{RecordedLock, Records};
 use catraca::{Locks, Secret, SystemClock};
 use tracing::warn;
 
+use crate::observe::Observer;
+use crate::observe::background_tasks::BackgroundTask;
+
 /// How long writing the leases may take when the server stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -36,12 +39,14 @@ pub fn open(secret: &Secret, records: &Arc<Records>, durability: Durability) -> 
     Ok(locks)
 }
 
-/// Expires leases periodically, until the locks are dropped.
-pub async fn expire_periodically(locks: Weak<Locks>) {
+/// Expires leases periodically, until the locks are dropped; reports errors of the background work
+/// of locks.
+pub async fn expire_periodically(locks: Weak<Locks>, observer: Arc<Observer>) {
     loop {
         let interval = {
             let Some(locks) = locks.upgrade() else { return };
             locks.expire().await;
+            observer.background.note(BackgroundTask::Locks, locks.background_error());
             locks.expiry_interval()
         };
         tokio::time::sleep(interval).await;

@@ -7,6 +7,7 @@ mod api;
 mod auth;
 mod authorize;
 mod authorize_parts;
+mod background_tasks;
 mod booking;
 mod bounds;
 mod callers;

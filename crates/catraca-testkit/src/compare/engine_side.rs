@@ -114,6 +114,14 @@ impl<S: Store> EngineSide<S> {
                 self.engine.reload(self.versions[*version].clone());
                 Ok(ComparedAnswer::Done)
             }
+            OpKind::StateGrade { user, grade: Some(grade) } => {
+                self.engine.state_facts(None, "user", user, &[("grade", grade)])?;
+                Ok(ComparedAnswer::Done)
+            }
+            OpKind::StateGrade { user, grade: None } => {
+                self.engine.forget_facts(None, "user", user)?;
+                Ok(ComparedAnswer::Done)
+            }
             OpKind::Settle { .. } => Ok(ComparedAnswer::Done),
         }
     }

@@ -66,6 +66,11 @@ impl OracleSide {
                 oracle.reload(self.versions[*version].clone());
                 ComparedAnswer::Done
             }
+            OpKind::StateGrade { user, grade } => {
+                let grade = grade.as_deref().map(|grade| ("grade", grade));
+                oracle.state_fact(("user", user), grade);
+                ComparedAnswer::Done
+            }
         })
     }
 }

@@ -77,6 +77,13 @@ pub enum OpKind {
     },
     /// A reload of the version with this index.
     Reload(usize),
+    /// An operator's fact about a user at run time, which stays when the catalog is replaced.
+    StateGrade {
+        /// The user.
+        user: String,
+        /// The grade; none removes the operator's facts about the user.
+        grade: Option<String>,
+    },
 }
 
 impl OpKind {

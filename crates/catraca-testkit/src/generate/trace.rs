@@ -143,12 +143,23 @@ impl Trace {
                 OpKind::Reset { policy, subject }
             }
             951..=965 => self.reconcile(),
+            966..=975 if self.has_facts() => {
+                let user = self.rng.pick(&["a", "b", "c"]).to_owned();
+                let grade = self.rng.maybe(75, |rng| rng.pick(&policy::GRADES).to_owned());
+                OpKind::StateGrade { user, grade }
+            }
             _ if self.versions.len() > 1 => {
                 self.version = self.rng.within(0, self.versions.len() as i64 - 1) as usize;
                 OpKind::Reload(self.version)
             }
             _ => OpKind::Check(self.request()),
         }
+    }
+
+    /// Whether `grade` is a fact in every version. Elsewhere callers send it, and an operator cannot
+    /// state it.
+    fn has_facts(&self) -> bool {
+        self.versions.iter().all(|version| !version.facts.is_empty())
     }
 
     fn request(&mut self) -> CheckRequest {

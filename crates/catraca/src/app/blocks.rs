@@ -79,13 +79,15 @@ impl App {
         query: BlockQuery,
     ) -> Result<Page<ListedBlock, Cursor>, AppError> {
         let now = self.now();
+        let app = self.clone();
         self.read_records(move |records| {
             let page = records.blocks(&query, now)?;
             let companions = match query.states {
                 BlockStates::Active => records.companions(&page.rows, now)?,
                 BlockStates::Ended | BlockStates::All => Vec::new(),
             };
-            let listed = page.rows.into_iter().map(|row| {
+            let companions = app.shown_blocks(companions);
+            let listed = app.shown_blocks(page.rows).into_iter().map(|row| {
                 let others = companions.iter().filter(|other| other.id != row.id);
                 let members = others.filter(|other| row.is_of_same_act(other)).cloned().collect();
                 ListedBlock { row, members }
@@ -104,9 +106,10 @@ impl App {
         let incomplete = self.await_queued_records().await?;
         let row = self.find_block(id, within, incomplete).await?;
         let now = self.now();
+        let app = self.clone();
         self.read_records(move |records| {
             let history = records.history(&row)?;
-            let members = members_of(records, &row, now)?;
+            let members = app.shown_blocks(members_of(records, &row, now)?);
             Ok(BlockWithHistory { row, members, history, incomplete })
         })
         .await
@@ -205,6 +208,7 @@ impl App {
                     let members = members.map(|(row, _)| row).collect();
                     // Read again: the release has moved the end of the block.
                     let after = app.read_records(move |records| records.block(id)).await?;
+                    let after = after.map(|row| app.shown_block(row));
                     return Ok(ReleasedBlock { before, at, after, members, durable });
                 }
                 // The store has another end: the block has ended since, or was extended.
@@ -231,7 +235,8 @@ impl App {
             return Ok(Vec::new());
         }
         let row = block.clone();
-        self.read_records(move |records| members_of(records, &row, now)).await
+        let members = self.read_records(move |records| members_of(records, &row, now)).await?;
+        Ok(self.shown_blocks(members))
     }
 
     /// Ends those of these blocks that the store has as the records do. Returns which were ended,
@@ -288,7 +293,7 @@ impl App {
             AppError::not_found("unknown-block", detail)
         };
         let found = found.filter(|row| within.is_none_or(|name| row.subject.namespace == name));
-        found.ok_or_else(unknown)
+        found.map(|row| self.shown_block(row)).ok_or_else(unknown)
     }
 }
 

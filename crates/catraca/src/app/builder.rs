@@ -26,6 +26,8 @@ pub struct AppBuilder {
     shared: Option<Arc<SharedDriver>>,
     #[cfg(feature = "records")]
     records: Option<Arc<Records>>,
+    #[cfg(feature = "records")]
+    sequence: u64,
     #[cfg(feature = "locks")]
     locks: Option<Arc<Locks>>,
 }
@@ -52,6 +54,8 @@ impl App {
             shared: None,
             #[cfg(feature = "records")]
             records: None,
+            #[cfg(feature = "records")]
+            sequence: 0,
             #[cfg(feature = "locks")]
             locks: None,
         }
@@ -87,6 +91,16 @@ impl AppBuilder {
         self
     }
 
+    /// How many rows the records have acknowledged at the start, by
+    /// [`crate::records::Records::sequence`]: a snapshot contains this number if the records cannot
+    /// be read then.
+    #[cfg(feature = "records")]
+    #[must_use]
+    pub fn sequence(mut self, sequence: u64) -> Self {
+        self.sequence = sequence;
+        self
+    }
+
     /// Offers these locks and slots. By default they are in memory and end with the process.
     #[cfg(feature = "locks")]
     #[must_use]
@@ -109,6 +123,8 @@ impl AppBuilder {
                 locks: self.locks.unwrap_or_else(|| Arc::new(volatile_locks())),
                 #[cfg(feature = "records")]
                 change_lock: tokio::sync::Mutex::default(),
+                #[cfg(feature = "records")]
+                last_sequence: self.sequence.into(),
                 offload_permits: Arc::new(Semaphore::new(offloaded_max())),
             }),
         }

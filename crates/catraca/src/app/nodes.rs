@@ -2,6 +2,8 @@
 
 #[cfg(feature = "records")]
 use std::sync::Arc;
+#[cfg(feature = "records")]
+use std::sync::atomic::Ordering;
 
 use tokio::task::JoinHandle;
 
@@ -42,16 +44,25 @@ impl App {
     }
 
     /// Writes a snapshot of the store of this process, with what the records have acknowledged: the
-    /// next start notices if that is missing. Waits for the disk.
+    /// next start notices if that is missing. If that cannot be read, the snapshot contains what was
+    /// last known, and the summary has the error. Waits for the disk.
     #[cfg(feature = "records")]
     pub fn snapshot(
         &self,
         path: &std::path::Path,
     ) -> Result<crate::memory::SnapshotSummary, crate::memory::SnapshotError> {
-        // An unreadable sequence, which the records count, is no reason to lose the counters.
-        let records = self.parts.records.as_ref();
-        let sequence = records.and_then(|records| records.sequence().ok()).unwrap_or_default();
-        self.engine().store().snapshot_with_sequence(path, sequence)
+        let last = &self.parts.last_sequence;
+        let read = self.parts.records.as_ref().map(|records| records.sequence());
+        let mut sequence_error = None;
+        match read {
+            Some(Ok(sequence)) => last.store(sequence, Ordering::Relaxed),
+            // No reason to lose the counters.
+            Some(Err(error)) => sequence_error = Some(error.to_string()),
+            None => {}
+        }
+        let sequence = last.load(Ordering::Relaxed);
+        let written = self.engine().store().snapshot_with_sequence(path, sequence)?;
+        Ok(crate::memory::SnapshotSummary { sequence_error, ..written })
     }
 
     /// Applies what the records contain to the store; call it before the first check. `snapshot` is

@@ -1,10 +1,10 @@
 //! Blocks in force whose key no request has any more, because the catalog makes other keys.
 
 use catraca_core::catalog::Catalog;
-use catraca_core::select::orphan::{OrphanReason, may_orphan, new_orphan_reason, orphan_reason};
+use catraca_core::select::orphan::{OrphanReason, may_orphan, new_orphan_reason};
 
 use super::App;
-use crate::records::BlockRow;
+use crate::records::{BlockRow, RecordsError};
 
 /// The most orphaned blocks that are named.
 const NAMED_MAX: usize = 20;
@@ -19,29 +19,24 @@ pub struct OrphanedBlocks {
 }
 
 impl App {
-    /// Why no request has the key of this block under the catalog in use.
-    pub fn orphan_reason(&self, block: &BlockRow) -> Option<OrphanReason> {
-        orphan_reason(&self.catalog(), &block.subject.policy, &block.subject.parts)
-    }
-
-    /// The active blocks that are orphaned if `after` replaces the catalog in use; absent if the
-    /// records cannot be read. Waits for the disk: it must not be called on an async worker.
-    pub fn orphaned_by(&self, after: &Catalog) -> Option<OrphanedBlocks> {
+    /// The active blocks that are orphaned if `after` replaces the catalog in use. Waits for the
+    /// disk: it must not be called on an async worker.
+    pub fn orphaned_by(&self, after: &Catalog) -> Result<OrphanedBlocks, RecordsError> {
         let before = self.catalog();
         let mut orphaned = OrphanedBlocks::default();
-        let Some(records) = &self.parts.records else { return Some(orphaned) };
+        let Some(records) = &self.parts.records else { return Ok(orphaned) };
         if !may_orphan(&before, after) {
-            return Some(orphaned);
+            return Ok(orphaned);
         }
-        let scanned = records.each_active_block(self.now(), |row| {
+        records.each_active_block(self.now(), |row| {
             let subject = &row.subject;
             let reason = new_orphan_reason(&before, after, &subject.policy, &subject.parts);
             let Some(reason) = reason else { return };
             orphaned.count += 1;
             if orphaned.first.len() < NAMED_MAX {
-                orphaned.first.push((row, reason));
+                orphaned.first.push((self.shown_block(row), reason));
             }
-        });
-        scanned.ok().map(|()| orphaned)
+        })?;
+        Ok(orphaned)
     }
 }

@@ -25,10 +25,11 @@ pub struct ErasedSubject {
 }
 
 impl App {
-    /// Exports everything that the records contain about a value.
+    /// Exports everything that the records contain about a value; with `within`, in that namespace.
     pub async fn export(
         &self,
         by: &Operator<'_>,
+        within: Option<&str>,
         attribute: &str,
         value: &str,
     ) -> Result<ExportedSubject, AppError> {
@@ -36,16 +37,23 @@ impl App {
         let by = OwnedOperator::new(by)?;
         self.required_records()?;
         // Audited first, so that an export that fails is in the audit too.
-        let durable = self.audit_note(&by.borrow(), "export", one_value_of(attribute)).await?;
-        let rows = self.read_records(move |records| records.export(&about)).await?;
+        let durable =
+            self.audit_note(&by.borrow(), "export", one_value_of(within, attribute)).await?;
+        let within = within.map(str::to_owned);
+        let export = self.read_records(move |records| records.export(&about, within.as_deref()));
+        let mut rows = export.await?;
+        let blocks = rows.blocks.into_iter();
+        rows.blocks = blocks.map(|(row, history)| (self.shown_block(row), history)).collect();
+        rows.audit = rows.audit.into_iter().map(|row| self.shown_act(row)).collect();
         Ok(ExportedSubject { rows, durable })
     }
 
     /// Erases what the records contain about a value, except what is still in effect to protect
-    /// others.
+    /// others; with `within`, only in that namespace.
     pub async fn erase(
         &self,
         by: &Operator<'_>,
+        within: Option<&str>,
         attribute: &str,
         value: &str,
     ) -> Result<ErasedSubject, AppError> {
@@ -54,16 +62,25 @@ impl App {
         let by = OwnedOperator::new(by)?;
         self.required_records()?;
         let app = self.clone();
+        let within = within.map(str::to_owned);
         let attribute = attribute.to_owned();
         let value = value.to_owned();
         self.run_to_end(async move {
             // A fact that is set meanwhile must be in the engine and in the records, or in neither.
             let change_order = app.parts.change_lock.lock().await;
             let now = app.now();
-            let counts = app.change_records(move |records| records.erase(&about, now)).await?;
+            let namespace = within.clone();
+            let erased =
+                app.change_records(move |records| records.erase(&about, namespace.as_deref(), now));
+            let counts = erased.await?;
             // Facts are also in the memory of the engine.
-            app.engine().forget_facts_everywhere(&attribute, &value)?;
-            let target = one_value_of(&attribute);
+            match &within {
+                None => app.engine().forget_facts_everywhere(&attribute, &value)?,
+                Some(within) => {
+                    app.engine().forget_facts(Some(within), &attribute, &value)?;
+                }
+            }
+            let target = one_value_of(within.as_deref(), &attribute);
             let note = RecordKind::Note(AuditNote { act: "erase".to_owned(), target });
             let durable = app.record_change(&change_order, &by, vec![note]).await?;
             Ok(ErasedSubject { counts, durable })
@@ -73,6 +90,11 @@ impl App {
 }
 
 /// The target of an act on an identifier, which does not name its value.
-fn one_value_of(attribute: &str) -> String {
-    format!("one value of {attribute}")
+fn one_value_of(within: Option<&str>, attribute: &str) -> String {
+    let name = format!("one value of {attribute}");
+    match within {
+        None => name,
+        // The audit finds the acts of a namespace by this form.
+        Some(namespace) => format!("records/{namespace} {name}"),
+    }
 }

@@ -17,51 +17,51 @@ pub struct PeriodTotals {
 
 impl App {
     /// Decisions from the minute of `from` up to the minute of `to`, exclusive, by policy and by
-    /// action. A peek does not count.
-    pub async fn totals(&self, from: Time, to: Time) -> Result<PeriodTotals, AppError> {
+    /// action. A peek does not count. With `within`, only decisions in that namespace.
+    pub async fn totals(
+        &self,
+        within: Option<&str>,
+        from: Time,
+        to: Time,
+    ) -> Result<PeriodTotals, AppError> {
+        let within = within.map(str::to_owned);
         self.read_records(move |records| {
             // Writes the counts that are still in memory.
             records.flush()?;
-            let policies = records.policies(from, to)?;
-            let actions = records.actions(from, to)?;
+            let policies = records.policies(within.as_deref(), from, to)?;
+            let actions = records.actions(within.as_deref(), from, to)?;
             Ok(PeriodTotals { policies, actions })
         })
         .await
     }
 
-    /// Subjects by number of blocks since `from`, most first.
-    pub async fn top_blocked(&self, from: Time, limit: u32) -> Result<Vec<TopBlocked>, AppError> {
+    /// Subjects by number of blocks since `from`, most first. With `within`, only those of that
+    /// namespace.
+    pub async fn top_blocked(
+        &self,
+        within: Option<&str>,
+        from: Time,
+        limit: u32,
+    ) -> Result<Vec<TopBlocked>, AppError> {
         check_page_size(limit)?;
-        self.read_records(move |records| {
+        let within = within.map(str::to_owned);
+        let found = self.read_records(move |records| {
             records.flush()?;
-            records.top_blocked(from, limit)
-        })
-        .await
+            records.top_blocked(within.as_deref(), from, limit)
+        });
+        let mut found = found.await?;
+        for row in &mut found {
+            self.hide_private_parts(&mut row.parts);
+        }
+        Ok(found)
     }
 
     /// Audited acts, newest first.
     pub async fn audit(&self, query: AuditQuery) -> Result<Page<AuditRow, i64>, AppError> {
         check_page_size(query.limit)?;
         let incomplete = self.await_queued_records().await?;
-        let mut page = self.read_records(move |records| records.audit(&query)).await?;
-        page.incomplete = incomplete;
-        for row in &mut page.rows {
-            self.hide_private_act(row);
-        }
-        Ok(page)
-    }
-
-    /// Hides the value in the target of an act on lists or facts, such as `blocklist customer=ana`
-    /// or `blocklist/shop customer=ana`,
-    /// if its attribute has become private and the records do not hide it yet.
-    fn hide_private_act(&self, row: &mut AuditRow) {
-        if !["list", "unlist", "state", "forget"].contains(&&*row.act) {
-            return;
-        }
-        let Some((name, pair)) = row.target.split_once(' ') else { return };
-        let Some((attribute, value)) = pair.split_once('=') else { return };
-        let mut shown = value.to_owned();
-        self.engine().hide_private_value(attribute, &mut shown);
-        row.target = format!("{name} {attribute}={shown}");
+        let page = self.read_records(move |records| records.audit(&query)).await?;
+        let rows = page.rows.into_iter().map(|row| self.shown_act(row)).collect();
+        Ok(Page { rows, next: page.next, incomplete })
     }
 }

@@ -63,6 +63,12 @@ pub trait LockStore: Send + Sync + 'static {
         None
     }
 
+    /// Why a task in the background fails on which the store depends, and the consequence. Calls
+    /// work nevertheless.
+    fn background_error(&self) -> Option<String> {
+        None
+    }
+
     /// Stops granting, and writes what the next start needs.
     fn close(&self) -> LockStoreClosing<'_> {
         Box::pin(std::future::ready(Ok(())))

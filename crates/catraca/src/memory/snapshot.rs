@@ -34,7 +34,7 @@ const FORMAT_WITHOUT_SEQUENCE: u32 = 1;
 const END: u8 = 0;
 
 /// Statistics of a written snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotSummary {
     /// When the snapshot was begun.
     #[doc(hidden)]
@@ -43,6 +43,9 @@ pub struct SnapshotSummary {
     pub cells: u64,
     /// The size of the file.
     pub bytes: u64,
+    /// Why the number of acknowledged records could not be read, if so: the snapshot then contains
+    /// the one that was last known.
+    pub sequence_error: Option<String>,
 }
 
 /// What was restored.

@@ -12,6 +12,7 @@ mod load_plan;
 mod loaded;
 mod write_plan;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_core::lock::{Durability, LockOp, LockOutcome, LockReply, NameDigest};
@@ -104,6 +105,10 @@ impl LockStore for PostgresStore {
         tokio::spawn(forward_freed(self.freed_notices(), listener));
     }
 
+    fn background_error(&self) -> Option<String> {
+        self.listen_error.load().as_deref().cloned()
+    }
+
     /// Lock transactions use `synchronous_commit = on`, so a commit is on the server's disk before
     /// it is answered.
     fn durability(&self) -> Option<Durability> {
@@ -115,9 +120,14 @@ impl PostgresStore {
     /// Notices of names that become free. After the receiver reports a lag, any name may be free.
     /// The first call opens the connection that listens.
     pub fn freed_notices(&self) -> broadcast::Receiver<FreedNotice> {
-        let connect_timeout = self.options.connect_timeout;
-        let listener = || listen::listen(self.url.clone(), self.freed.clone(), connect_timeout);
-        self.listening.get_or_init(|| tokio::spawn(listener()));
+        self.listening.get_or_init(|| {
+            tokio::spawn(listen::listen(listen::FreedListener {
+                url: self.url.clone(),
+                freed: self.freed.clone(),
+                connect_timeout: self.options.connect_timeout,
+                error: Arc::clone(&self.listen_error),
+            }))
+        });
         self.freed.subscribe()
     }
 }

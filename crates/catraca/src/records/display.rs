@@ -19,7 +19,8 @@ pub(super) fn audit_target(subject: &SubjectKey) -> String {
     format!("{} {}", subject.policy, pairs(&subject.parts))
 }
 
-fn pairs(parts: &[(String, String)]) -> String {
+/// All parts as `attribute=value`.
+pub(crate) fn pairs(parts: &[(String, String)]) -> String {
     let pairs: Vec<String> =
         parts.iter().map(|(attribute, value)| format!("{attribute}={value}")).collect();
     pairs.join(" ")

@@ -9,6 +9,7 @@ use catraca_core::digest::Key;
 use catraca_core::limit::BucketTerms;
 use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::policy::Mode;
+use catraca_core::select::orphan::OrphanReason;
 use catraca_core::time::Time;
 
 use super::block_id::BlockId;
@@ -90,6 +91,8 @@ pub struct BlockRow {
     pub block: Block,
     /// The act that made it together with others, if one did.
     pub(super) act_id: Option<String>,
+    /// Why no request has its key under the catalog in use. Only the application knows it.
+    pub orphaned: Option<OrphanReason>,
 }
 
 impl BlockRow {
@@ -133,6 +136,9 @@ pub struct AuditRow {
     pub act: String,
     /// The target, as it may be shown.
     pub target: String,
+    /// The attributes of the key that the act was on, as they are stored: the target ends with
+    /// them. Empty if the act was not on a key.
+    pub parts: Vec<(String, String)>,
     /// Why.
     pub why: Option<String>,
     /// The state before, as JSON.
@@ -270,6 +276,8 @@ pub struct AuditQuery {
     pub by: Option<String>,
     /// Only this action.
     pub act: Option<String>,
+    /// Only acts inside this namespace.
+    pub namespace: Option<String>,
     /// Only actions with ids below this.
     pub before: Option<i64>,
     /// The page size, up to [`PAGE_MAX`].
@@ -314,7 +322,7 @@ impl Default for BlockQuery {
 
 impl Default for AuditQuery {
     fn default() -> Self {
-        Self { by: None, act: None, before: None, limit: PAGE_DEFAULT }
+        Self { by: None, act: None, namespace: None, before: None, limit: PAGE_DEFAULT }
     }
 }
 

@@ -25,15 +25,18 @@ const RESCUED_MAX: u32 = 100;
 impl Records {
     /// Deletes the data about a subject, given by the values of [`super::stored_values_of`], also
     /// from the files. Active blocks, list entries and debts are retained and counted. Counters in
-    /// the store are digests that expire with their window.
+    /// the store are digests that expire with their window. With `within`, only the data of that
+    /// namespace is deleted.
     pub fn erase(
         &self,
         about: &[AttributeValue],
+        within: Option<&str>,
         now: Time,
     ) -> Result<ErasureCounts, RecordsError> {
         let about = about.to_vec();
+        let within = within.map(str::to_owned);
         self.run_on_writer(move |database| {
-            let erased = privacy_rows::erase(database, &about, now)?;
+            let erased = privacy_rows::erase(database, &about, within.as_deref(), now)?;
             database.truncate_wal()?;
             Ok(erased)
         })

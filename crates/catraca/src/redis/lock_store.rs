@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use catraca_core::lock::reply::{AcquireReply, ConfirmReply, MoveReply, RenewReply};
 use catraca_core::lock::{Durability, LeaseKey, LockOp, LockOutcome, LockReply};
 use parking_lot::Mutex;
@@ -57,6 +58,8 @@ pub struct RedisLocks {
     /// Namespaces that had an answer before. If their data is missing later, it was lost.
     answered: Mutex<BTreeSet<Box<str>>>,
     listening: AbortHandle,
+    /// Why there is no subscription to freed names, while the server refuses it.
+    listen_error: Arc<ArcSwapOption<String>>,
 }
 
 impl RedisLocks {
@@ -80,15 +83,17 @@ impl RedisLocks {
         let channel = format!("{}freed", options.prefix).into_bytes();
         let store = RedisStore::connect_with(url, options, LOCK_SCRIPT).await?;
         let (freed, _) = broadcast::channel(UNREAD_MAX);
+        let listen_error = Arc::<ArcSwapOption<String>>::default();
         let listener = listen::FreedListener {
             settings: store.connect_settings().clone(),
             server_lookup: store.server_lookup(),
             channel: channel.clone(),
             freed: freed.clone(),
+            error: Arc::clone(&listen_error),
         };
         let listening = tokio::spawn(listener.run()).abort_handle();
         let answered = Mutex::default();
-        Ok(Self { store, replica_waiter, channel, freed, answered, listening })
+        Ok(Self { store, replica_waiter, channel, freed, answered, listening, listen_error })
     }
 
     /// The URL without user and password.
@@ -182,6 +187,10 @@ impl LockStore for RedisLocks {
 
     fn listen(&self, listener: FreedCallback) {
         tokio::spawn(forward_freed(self.freed_notices(), listener));
+    }
+
+    fn background_error(&self) -> Option<String> {
+        self.listen_error.load().as_deref().cloned()
     }
 
     /// An append-only file is written once a second by default, so a crash may lose a grant.

@@ -12,7 +12,11 @@ use crate::exit::Exit;
 /// Fetches and prints.
 pub fn run(args: &AuditArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
-    let parameters = [("by", args.by.as_deref()), ("act", args.act.as_deref())];
+    let parameters = [
+        ("by", args.by.as_deref()),
+        ("act", args.act.as_deref()),
+        ("namespace", args.namespace.as_deref()),
+    ];
     let page = pages(&client, "/v1/audit", &parameters, &args.paging, "acts")?;
     show(args.remote.output, &page, acts_text)?;
     Ok(Exit::Yes)

@@ -1,14 +1,14 @@
 //! JSON bodies of rows of the records: blocks, list entries, audit entries and counts.
 //!
 //! Each type is serialised as a response, and its schema is part of the OpenAPI document. The
-//! records hold pseudonyms in place of private values, so no private value can be sent.
+//! application has replaced private values by pseudonyms, so no private value can be sent.
 
 use std::collections::BTreeMap;
 
+use catraca::Time;
 use catraca::core::lists::ListTarget;
 use catraca::json::origin_name;
 use catraca::records::{AuditRow, BlockRow, HistoryRow, ListRow, TopBlocked, Totals};
-use catraca::{App, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -64,7 +64,7 @@ pub struct BlockBody {
 
 impl BlockBody {
     /// The body of a block at `now`.
-    pub fn new(app: &App, row: &BlockRow, now: Time) -> Self {
+    pub fn new(row: &BlockRow, now: Time) -> Self {
         Self {
             id: row.id.to_string(),
             namespace: row.subject.namespace.clone(),
@@ -77,7 +77,7 @@ impl BlockBody {
             origin: origin_name(row.block.origin),
             reason: row.block.note.reason.as_deref().map(str::to_owned),
             by: row.by.clone(),
-            orphaned: app.orphan_reason(row).map(|reason| reason.to_string()),
+            orphaned: row.orphaned.as_ref().map(ToString::to_string),
         }
     }
 }

@@ -14,11 +14,10 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Either};
 use hyper::body::Frame;
 use hyper::http::{HeaderValue, Response, StatusCode, header};
-use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Interval;
 
-use crate::feed::{FeedEvent, LISTENERS_MAX};
+use crate::feed::{FeedEvent, LISTENERS_MAX, NAMESPACE_LISTENERS_MAX, Subscription};
 use crate::http::bodies::problem::Problem;
 use crate::http::endpoint::ApiResult;
 use crate::http::request::ApiRequest;
@@ -33,8 +32,12 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// `GET /v1/events`.
 pub async fn events(request: &ApiRequest) -> ApiResult {
     let [] = request.query_params([])?;
-    let receiver = request.context().feed.subscribe().ok_or_else(|| {
-        let detail = format!("{LISTENERS_MAX} listeners are connected already; retry later");
+    let namespace = request.caller.bound_namespace();
+    let subscription = request.context().feed.subscribe(namespace).ok_or_else(|| {
+        let detail = format!(
+            "{LISTENERS_MAX} listeners are connected already, or {NAMESPACE_LISTENERS_MAX} of this \
+             namespace; retry later"
+        );
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-listeners", detail)
     })?;
     let connection = Arc::clone(request.connection());
@@ -43,7 +46,7 @@ pub async fn events(request: &ApiRequest) -> ApiResult {
     // Well below the idle timeout, so that a healthy stream never reaches it.
     let heartbeat = (connection.timeouts().idle / 3).min(HEARTBEAT_MAX);
     let first = Bytes::from_static(b": listening\n\n");
-    let next = Box::pin(next_frame(receiver, heartbeat));
+    let next = Box::pin(next_frame(subscription, heartbeat));
     let probes = tokio::time::interval(PROBE_INTERVAL);
     let stream = EventStream { connection, first: Some(first), next, heartbeat, probes };
     let mut response = Response::new(Either::Right(stream.boxed_unsync()));
@@ -55,9 +58,9 @@ pub async fn events(request: &ApiRequest) -> ApiResult {
     Ok(response)
 }
 
-/// The next bytes to send, and the receiver of the events after them; without one, the stream
+/// The next bytes to send, and the subscription to the events after them; without one, the stream
 /// ends after these bytes.
-type NextFrame = (Bytes, Option<Receiver<FeedEvent>>);
+type NextFrame = (Bytes, Option<Subscription>);
 
 /// The body of the response.
 struct EventStream {
@@ -87,10 +90,10 @@ impl hyper::body::Body for EventStream {
             Some(first) => first,
             None => match self.next.as_mut().poll(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready((bytes, receiver)) => {
+                Poll::Ready((bytes, subscription)) => {
                     let heartbeat = self.heartbeat;
-                    self.next = match receiver {
-                        Some(receiver) => Box::pin(next_frame(receiver, heartbeat)),
+                    self.next = match subscription {
+                        Some(subscription) => Box::pin(next_frame(subscription, heartbeat)),
                         None => Box::pin(std::future::ready((Bytes::new(), None))),
                     };
                     bytes
@@ -106,14 +109,18 @@ impl hyper::body::Body for EventStream {
     }
 }
 
-async fn next_frame(mut receiver: Receiver<FeedEvent>, heartbeat: Duration) -> NextFrame {
-    match tokio::time::timeout(heartbeat, receiver.recv()).await {
-        Ok(Ok(FeedEvent { name, data })) => {
+async fn next_frame(mut subscription: Subscription, heartbeat: Duration) -> NextFrame {
+    match tokio::time::timeout(heartbeat, subscription.recv()).await {
+        Ok(Ok(FeedEvent { name, data, .. })) => {
             let event = format!("event: {name}\ndata: {data}\n\n");
-            (Bytes::from(event), Some(receiver))
+            (Bytes::from(event), Some(subscription))
         }
-        Err(_) => (Bytes::from_static(b": still here\n\n"), Some(receiver)),
+        Err(_) => (Bytes::from_static(b": still here\n\n"), Some(subscription)),
         Ok(Err(RecvError::Closed)) => (Bytes::new(), None),
+        // The number contains the events of other namespaces, which such a listener must not learn.
+        Ok(Err(RecvError::Lagged(_))) if subscription.is_bound() => {
+            (Bytes::from_static(b"event: missed\ndata: {\"missed\":null}\n\n"), None)
+        }
         Ok(Err(RecvError::Lagged(missed))) => {
             let event = format!("event: missed\ndata: {{\"missed\":{missed}}}\n\n");
             (Bytes::from(event), None)

@@ -41,8 +41,9 @@ pub struct Readiness {
 /// A problem of the server, with its remedy.
 #[derive(Serialize, JsonSchema)]
 pub struct ReadinessProblem {
-    /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`, or a pool
-    /// of memory that has no room: `counters`, `blocks`, `references` or `settled-markers`.
+    /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`,
+    /// `background`, or a pool of memory that has no room: `counters`, `blocks`, `references` or
+    /// `settled-markers`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// The location in the catalog's files.
@@ -142,6 +143,9 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
             wait.ceil_secs()
         );
         found.push(ReadinessProblem { what: "locks", place: None, why });
+    }
+    for why in context.observer.background.problems() {
+        found.push(ReadinessProblem { what: "background", place: None, why: redact(why) });
     }
     for why in shared_store_errors(context) {
         found.push(ReadinessProblem { what: "store", place: None, why: redact(why) });

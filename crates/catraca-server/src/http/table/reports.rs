@@ -1,6 +1,8 @@
 //! Endpoints that read: the catalog, statistics, the audit, the live feed; and those of privacy.
 
-use super::{AFTER, LIMIT, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, VALUE_ERRORS};
+use super::{
+    AFTER, LIMIT, ONLY_NAMESPACE, PATH_ERRORS, QUERY_ERRORS, RECORDS_ERRORS, VALUE_ERRORS,
+};
 use crate::http::endpoint::{
     Endpoint, EndpointDocs, OperationTag, ParameterType, QueryParameter, RequestBody, ResponseSpec,
     Rights, Role, ok_json, schema_of,
@@ -109,14 +111,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "GET",
         path: "/v1/stats",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(stats::by_policy(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {
             description: "Whole minutes, including the current one. The totals count requests: a \
                           check counts once, however many policies its gate has, and a peek does \
                           not count. The rows count verdicts: a check counts once in each of its \
-                          policies.",
+                          policies. A key that is bound to a namespace sees only that namespace.",
             query: &[FROM, TO],
             ..read_docs(
                 "stats",
@@ -149,10 +151,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "GET",
         path: "/v1/stats/top-blocked",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(stats::top_blocked(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {
+            description: "A key that is bound to a namespace sees only that namespace.",
             query: &[FROM, LIMIT],
             ..read_docs(
                 "top_blocked",
@@ -166,11 +169,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "GET",
         path: "/v1/stats/actions",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(stats::by_action(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {
-            description: "An action is the gate that a check names.",
+            description: "An action is the gate that a check names. A key that is bound to a \
+                          namespace sees only that namespace.",
             query: &[FROM, TO],
             ..read_docs(
                 "stats_actions",
@@ -184,10 +188,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "GET",
         path: "/v1/audit",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Support),
         handler: |request| Box::pin(audit::list(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {
+            description: "With a namespace, only acts inside it: on its keys, list entries, facts \
+                          and locks, and the privacy requests of its operators. A key that is \
+                          bound to a namespace sees only those.",
             query: &[
                 QueryParameter {
                     name: "by",
@@ -199,6 +206,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
                     description: "Only acts of this kind.",
                     kind: ParameterType::Text("release"),
                 },
+                ONLY_NAMESPACE,
                 AFTER,
                 LIMIT,
             ],
@@ -207,21 +215,23 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 OperationTag::Reports,
                 "List what operators did, newest first",
                 &[ok_json(schema_of::<audit::AuditPage>)],
-                &[QUERY_ERRORS, RECORDS_ERRORS],
+                &[QUERY_ERRORS, RECORDS_ERRORS, &["namespace-bound-key"]],
             )
         },
     },
     Endpoint {
         method: "GET",
         path: "/v1/events",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Support),
         handler: |request| Box::pin(events::events(request)),
         body: RequestBody::Empty,
         docs: EndpointDocs {
             description: "Server-sent events: `denied`, `blocked`, `released`, `reset`, `owed`, \
                           `low_water`, `storm` and `catalog`, each with its fields as JSON. A \
                           client that reads too slowly gets `missed` with a number, and the \
-                          stream ends.",
+                          stream ends. A key that is bound to a namespace gets the events of that \
+                          namespace, and `missed` with null; `low_water`, `storm` and `catalog` \
+                          belong to no namespace.",
             ..read_docs(
                 "events",
                 OperationTag::Reports,
@@ -239,26 +249,28 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "POST",
         path: "/v1/privacy/export",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(privacy::export(request)),
         body: RequestBody::Required(schema_of::<privacy::PrivacyRequest>),
         docs: privacy_docs(
             "privacy_export",
             "Export all records about an identifier",
-            "By the real identifier, which is never written to disk or logs.",
+            "By the real identifier, which is never written to disk or logs. A key that is bound to \
+             a namespace gets the records of that namespace.",
             &[ok_json(schema_of::<privacy::PrivacyExport>)],
         ),
     },
     Endpoint {
         method: "POST",
         path: "/v1/privacy/erase",
-        rights: Rights::catalog(Role::Admin),
+        rights: Rights::namespace(Role::Admin),
         handler: |request| Box::pin(privacy::erase(request)),
         body: RequestBody::Required(schema_of::<privacy::PrivacyRequest>),
         docs: privacy_docs(
             "privacy_erase",
             "Erase the records about an identifier",
-            "Rows that still protect others are retained until they end; the response counts them.",
+            "Rows that still protect others are retained until they end; the response counts them. \
+             A key that is bound to a namespace erases the records of that namespace.",
             &[ok_json(schema_of::<privacy::ErasureReport>)],
         ),
     },

@@ -42,7 +42,7 @@ impl Fixture {
 
     /// The connection that is closed for a newcomer, or the limit that refuses it.
     fn room(&mut self, peer: Peer, total: usize, per_address: usize) -> &'static str {
-        match self.table.make_room(peer, total, per_address) {
+        match self.table.make_room(peer, total, Some(per_address)) {
             Ok(None) => "free",
             Ok(Some((_, closed))) => closed.name,
             Err(ConnectionLimit::Total) => "total",
@@ -112,7 +112,7 @@ fn a_candidate_that_became_busy_is_passed_over() {
     many[1].since.store(BUSY, Ordering::Relaxed);
     many[2].since.store(700, Ordering::Relaxed);
     fixture.open(peer(2), "newcomer", 701);
-    let closed = fixture.table.make_room(peer(2), 640, 640).unwrap().unwrap().1;
+    let closed = fixture.table.make_room(peer(2), 640, Some(640)).unwrap().unwrap().1;
     assert!(Arc::ptr_eq(&closed, &many[3]));
 }
 
@@ -135,4 +135,28 @@ fn connections_that_are_closing_are_bounded_and_leave_no_trace() {
         (fixture.table.open, fixture.table.all().count(), fixture.table.peers.len()),
         (0, 0, 0)
     );
+}
+
+/// Regression: two addresses could take all connections, half each.
+#[test]
+fn by_default_each_address_leaves_half_of_the_rest_to_others() {
+    let mut fixture = Fixture::default();
+    let mut counts = Vec::new();
+    for number in 1..=4 {
+        let mut count = 0;
+        while fixture.table.make_room(peer(number), 16, None) == Ok(None) {
+            fixture.open(peer(number), "busy", BUSY);
+            count += 1;
+        }
+        counts.push(count);
+    }
+    assert_eq!(counts, [8, 4, 2, 1]);
+    assert_eq!(fixture.table.make_room(peer(1), 16, None), Err(ConnectionLimit::PerAddress));
+    assert_eq!(fixture.table.make_room(peer(9), 16, None), Ok(None), "the last place");
+    // Beyond its share an address replaces an idle connection of any address.
+    fixture.all[0].2.since.store(3, Ordering::Relaxed);
+    let replaced = fixture.table.make_room(peer(2), 16, None);
+    assert!(matches!(replaced, Ok(Some((ConnectionLimit::PerAddress, _)))), "{replaced:?}");
+    // Trusted proxies count only towards the total.
+    assert_eq!(fixture.table.make_room(None, 16, None), Ok(None));
 }

@@ -1,5 +1,6 @@
 //! The admin API over HTTP: operations, queries, refusals, and what survives a kill.
 
+mod bound_operators;
 mod durability;
 mod namespaced_lists;
 mod namespaces;

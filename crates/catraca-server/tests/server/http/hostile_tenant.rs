@@ -7,11 +7,14 @@
 mod exhaustion;
 mod timing;
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::keys::{Key, keygen};
 use crate::raw_connection::{HttpResponse, JSON};
-use crate::test_server::TestServer;
+use crate::test_server::{TestServer, catalog_file};
 
 const CATALOG: &str = "[policy.login]\nby = ['customer']\nwindow = '2 per 1h'\nblock = '1h'\n\
     [policy.spend]\nby = ['customer']\nbucket = { size = 100, refill = '1 per 1h' }\n\
@@ -41,6 +44,11 @@ impl Tenants {
     }
 
     fn with_settings(settings: &str) -> Self {
+        Self::over(&catalog_file(""), settings)
+    }
+
+    /// With the records beside a file, into which the catalog is written.
+    fn over(file: &Path, settings: &str) -> Self {
         let operator = keygen(&["--role", "admin", "--name", "ana"]);
         let shop = keygen(&["--role", "check", "--namespace", "shop"]);
         let hostile = keygen(&["--role", "check", "--namespace", "hostile"]);
@@ -48,7 +56,8 @@ impl Tenants {
             keygen(&["--role", "admin", "--namespace", "hostile", "--name", "mallory"]);
         let keys = [&operator, &shop, &hostile, &hostile_admin];
         let tables: String = keys.iter().map(|key| key.table.as_str()).collect();
-        let server = TestServer::with_catalog(&format!("{CATALOG}{settings}{tables}"));
+        fs::write(file, format!("{CATALOG}{settings}{tables}")).unwrap();
+        let server = TestServer::from_file(file);
         Self { server, operator, shop, hostile, hostile_admin }
     }
 
@@ -139,9 +148,7 @@ fn attempts(id: &str, subject: &Value, ticket: &Value, lease: &Value) -> Vec<(St
         ("DELETE /v1/facts/customer/of-all".to_owned(), String::new()),
         ("PUT /v1/policies/login/mode".to_owned(), json!({ "mode": "off" }).to_string()),
         ("POST /v1/config/reload".to_owned(), String::new()),
-        ("GET /v1/audit".to_owned(), String::new()),
-        ("GET /v1/events".to_owned(), String::new()),
-        ("GET /v1/stats".to_owned(), String::new()),
+        ("GET /v1/audit?namespace=shop".to_owned(), String::new()),
         ("GET /v1/config".to_owned(), String::new()),
         ("POST /v1/privacy/export".to_owned(), json!({ "subject": subject }).to_string()),
     ]
@@ -179,8 +186,9 @@ fn a_tenant_sees_and_changes_nothing_of_another() {
         }
     }
     let lists = ["GET /v1/blocklist", "GET /v1/allowlist", "GET /v1/facts"];
-    for call in ["GET /v1/blocks", "GET /v1/blocks?state=all", "GET /v1/locks"].iter().chain(&lists)
-    {
+    let rest = ["GET /v1/audit", "GET /v1/stats", "GET /v1/stats/actions"];
+    let blocks = ["GET /v1/blocks", "GET /v1/blocks?state=all", "GET /v1/stats/top-blocked"];
+    for call in blocks.iter().chain(&lists).chain(&rest).chain(&["GET /v1/locks"]) {
         let answer = send(&all.server, &all.hostile_admin, call, "");
         assert_eq!(answer.status, 200, "{call}: {}", answer.body);
         let hidden = [CUSTOMER, "order-7", "of-all"];
@@ -247,6 +255,11 @@ fn a_flood_of_one_tenant_uses_up_nothing_of_another() {
          {refused} of 8000 settles refused"
     );
     assert!(degraded > 0 && refused > 0, "the pools were not full");
+    let metrics = all.operator.request(&all.server, "GET /metrics").body;
+    for pool in ["counters", "blocks", "references", "settled-markers"] {
+        let series = format!("\ncatraca_store_full{{pool=\"{pool}\"}} 1\n");
+        assert!(metrics.contains(&series), "{pool} is not full: {metrics}");
+    }
 
     let mut counts = [0; 4];
     for n in 0..100 {

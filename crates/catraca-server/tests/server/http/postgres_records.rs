@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::http::admin::{CATALOG, expect_durable, expect_ok, payer, reason};
 use crate::test_server::{TestServer, binary, catalog_file};
-use catraca_testkit::postgres::{PASSWORD, PostgresServer};
+use catraca_testkit::postgres::{PASSWORD, PostgresServer, kill};
 
 /// The catalog files of two nodes with one secret and one password file.
 pub fn nodes(postgres: &PostgresServer) -> [PathBuf; 2] {
@@ -58,6 +59,53 @@ fn acts_survive_kills_and_a_restart_of_the_database() {
     let (status, stderr) = server.wait_for_exit();
     assert!(!status.success() && stderr.contains("could not be written"), "{stderr}");
     assert!(!stderr.contains(PASSWORD), "{stderr}");
+}
+
+/// The process ids of a database server: its parent, and the backends of Catraca.
+fn process_ids(postgres: &PostgresServer) -> Vec<String> {
+    let file = fs::read_to_string(postgres.data().join("postmaster.pid")).unwrap();
+    let parent = file.lines().next().unwrap().trim().to_owned();
+    let backends = "SELECT pid FROM pg_stat_activity WHERE application_name = 'catraca'";
+    let backends = postgres.psql("postgres", backends).into_iter().flatten();
+    std::iter::once(parent).chain(backends).collect()
+}
+
+/// Regression: while the database hung, operators' reads queued and were cut off without an answer.
+#[test]
+fn reads_of_a_database_that_hangs_are_answered_with_503() {
+    let postgres = PostgresServer::start();
+    let [file, _] = nodes(&postgres);
+    let server = TestServer::from_file(&file);
+    expect_durable(&server, "POST /v1/blocks", &order("before"));
+    let processes = process_ids(&postgres);
+    assert!(processes.len() >= 3, "{processes:?}");
+    processes.iter().for_each(|id| kill("STOP", id));
+    let calls = ["GET /v1/blocks", "GET /v1/audit", "GET /v1/blocklist", "GET /v1/stats"];
+    let answers: Vec<_> = thread::scope(|scope| {
+        let ask = |call: &'static str| {
+            let begun = Instant::now();
+            let answer = server.request(call, &[]);
+            (call, answer.status, answer.problem_code(), begun.elapsed())
+        };
+        let asking = calls.map(|call| scope.spawn(move || ask(call)));
+        asking.into_iter().map(|asking| asking.join().unwrap()).collect()
+    });
+    // Decisions do not wait.
+    let begun = Instant::now();
+    assert!(is_blocked(&server, "before"));
+    let decided = begun.elapsed();
+    processes.iter().for_each(|id| kill("CONT", id));
+    for (call, status, code, took) in &answers {
+        println!("{call}: {status} {code} after {took:?}");
+        assert_eq!((*status, code.as_str()), (503, "records-failed"), "{call}");
+        // The wait for queued records and the deadline of the query, on a machine with other work.
+        assert!(*took < Duration::from_secs(20), "{call}: {took:?}");
+    }
+    assert!(decided < Duration::from_secs(5), "{decided:?}");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while server.request("GET /v1/blocks", &[]).status != 200 {
+        assert!(Instant::now() < deadline, "reads work again");
+    }
 }
 
 ///

@@ -312,3 +312,27 @@ fn settings_that_wait_for_a_restart_are_named_until_it_comes_or_they_are_taken_b
     let again = TestServer::from_file(&file);
     assert_eq!(again.request("GET /v1/config", &[]).json()["after_restart"], json!([]));
 }
+
+/// Regression: a namespace that a reload added had no part of the memory of its own until a
+/// restart, and nothing said so.
+#[test]
+fn a_new_namespace_gets_its_part_of_the_memory_after_a_restart() {
+    let file = folder("namespace").join("catalog.toml");
+    let ana = keygen(&["--role", "admin"]);
+    let shop = keygen(&["--role", "check", "--namespace", "shop"]);
+    let blog = keygen(&["--role", "check", "--namespace", "blog"]);
+    let rest = format!("{}{}{}", catalog(2), ana.table, shop.table);
+    fs::write(&file, format!("[server]\nwatch_files = false\n{rest}")).unwrap();
+    let server = TestServer::from_file(&file);
+    fs::write(&file, format!("[server]\nwatch_files = false\n{rest}{}", blog.table)).unwrap();
+    let expected = json!(["the part of the memory that only the namespace `blog` can use"]);
+    for path in ["/v1/config/reload?dry_run=true", "/v1/config/reload"] {
+        let answer = ana.post(&server, path, "{}").json();
+        assert_eq!(answer["after_restart"], expected, "{answer}");
+    }
+    assert_eq!(ready(&server)["problems"][0]["what"], "restart");
+    drop(server);
+    let server = TestServer::from_file(&file);
+    let answer = ana.post(&server, "/v1/config/reload", "{}").json();
+    assert_eq!(answer["after_restart"], json!([]), "{answer}");
+}

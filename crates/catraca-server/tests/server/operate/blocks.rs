@@ -1,6 +1,14 @@
 //! `catraca blocks`: list, history, add and release.
 
-use crate::operate::helpers::{CUSTOMER, IP, json, run, run_ok, start_server};
+use std::fs::File;
+use std::io::Write;
+use std::process::Stdio;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::operate::helpers::{
+    CUSTOMER, CliOutput, IP, command, json, run, run_ok, start_server, url,
+};
 use crate::test_server::TestServer;
 
 fn only_id(server: &TestServer) -> String {
@@ -93,6 +101,47 @@ fn somebody_else_behind_the_same_address_stays_blocked() {
     assert_eq!(left["blocks"][0]["subject"]["user"], "ana", "{left}");
     run_ok(&server, &["blocks", "release", IP]);
     assert_eq!(run_ok(&server, &["blocks", "list"]).trim(), "There are no active blocks.");
+}
+
+/// Runs `catraca blocks release` at a terminal, where an operator types `answer`.
+fn release_at_a_terminal(server: &TestServer, id: &str, answer: &str) -> CliOutput {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let stdin = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut release = command(&url(server), &["blocks", "release", id]);
+    let child = release.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    File::from(terminal.try_clone().unwrap()).write_all(format!("{answer}\n").as_bytes()).unwrap();
+    CliOutput::new(child.wait_with_output().unwrap())
+}
+
+/// Regression: the release of one identity of a ban left the other, which nobody mentioned.
+#[test]
+fn a_release_at_a_terminal_lists_the_members_of_a_ban_and_asks() {
+    let ban = "[policy.pay]\neach = ['customer', 'device']\n\
+               ban = [ { when = 'status == 403', for = '1h', reason = 'refused' } ]\n\
+               [attribute.customer]\n[attribute.device]\n";
+    let server = TestServer::with_catalog(ban);
+    let subject = ["customer=c-7", "device=d-9"];
+    let checked = json(&server, &["check", "pay", subject[0], subject[1]]);
+    let ticket = checked["ticket"].as_str().unwrap();
+    run_ok(&server, &["settle", "--ticket", ticket, "--status", "403"]);
+    let listed = json(&server, &["blocks", "list"]);
+    let id = listed["blocks"][0]["id"].as_str().unwrap();
+
+    let refused = release_at_a_terminal(&server, id, "n");
+    refused.assert_exit(1, &["customer=c-7", "device=d-9", "[y/N]", "nothing was released"]);
+    for identity in subject {
+        assert_eq!(run(&server, &["peek", "pay", identity]).code, Some(1), "{identity}");
+    }
+    let released = release_at_a_terminal(&server, id, "y");
+    assert_eq!(released.code, Some(0), "{released:?}");
+    assert!(released.err.contains("customer=c-7") && released.err.contains("device=d-9"));
+    assert!(released.out.contains("which the same ban blocked"), "{}", released.out);
+    for identity in subject {
+        assert_eq!(run(&server, &["peek", "pay", identity]).code, Some(0), "{identity}");
+    }
 }
 
 #[test]

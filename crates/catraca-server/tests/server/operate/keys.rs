@@ -105,6 +105,8 @@ fn support_sees_why_a_caller_is_denied_and_releases_it_with_a_reason_and_nothing
     let released = with(&rui.key, &["blocks", "release", IP, "--yes", "--why", "she called"]);
     assert_eq!(released.code, Some(0), "{}", released.err);
     assert!(with(&rui.key, &["inspect", IP]).out.contains("There are no active blocks."));
+    let audit = with(&rui.key, &["audit"]);
+    assert!(audit.out.contains("ip=198.51.100.7"), "{audit:?}");
     for args in [
         &["check", "login", IP][..],
         &["blocks", "add", "login", IP, "--for", "1h"],
@@ -112,7 +114,6 @@ fn support_sees_why_a_caller_is_denied_and_releases_it_with_a_reason_and_nothing
         &["blocklist", "add", "192.0.2.1"],
         &["allowlist", "remove", "192.0.2.1"],
         &["config", "mode", "login", "off"],
-        &["audit"],
         &["locks", "list"],
     ] {
         with(&rui.key, args).assert_exit(2, &["403 role-too-low"]);

@@ -1,4 +1,5 @@
-//! Leases of callers without an answer: those that cannot be taken back are counted.
+//! Leases of callers without an answer: those that cannot be taken back are counted, and so are
+//! rounds that could not remove expired ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,4 +42,19 @@ async fn leases_that_cannot_be_reverted_are_counted() {
     assert_eq!(locks.failed_undos(), 1_100 - 1_024, "beyond those that are reverted at once");
     sleep(Duration::from_secs(10)).await;
     assert_eq!(locks.failed_undos(), 1_100);
+}
+
+/// Regression: a round that could not remove expired leases was silent.
+#[tokio::test(start_paused = true)]
+async fn a_failed_round_of_expiry_is_counted_and_reported() {
+    let locks = Locks::new(Arc::new(SilentStore), &Secret::from_bytes([3; 32]));
+    locks.expire().await;
+    assert_eq!((locks.failed_sweeps(), locks.background_error()), (0, None), "no namespace yet");
+    let request = acquire_request(&locks, &["a"], 60_000);
+    let _ = locks.acquire(NS, &request, catraca_core::time::Span::ZERO).await;
+    locks.expire().await;
+    locks.expire().await;
+    assert_eq!(locks.failed_sweeps(), 2);
+    let reported = locks.background_error().expect("the last round failed");
+    assert!(reported.contains(NS) && reported.contains("no answer"), "{reported}");
 }

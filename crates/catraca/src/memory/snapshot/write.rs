@@ -48,7 +48,7 @@ fn write_temporary(
     file.write(&[END])?;
     file.write(&cells.to_le_bytes())?;
     let bytes = file.finish()?;
-    Ok(SnapshotSummary { created_at, cells, bytes })
+    Ok(SnapshotSummary { created_at, cells, bytes, sequence_error: None })
 }
 
 fn write_cells(memory: &Memory, to: &mut ChecksummedFile) -> io::Result<u64> {

@@ -7,6 +7,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use catraca_core::lock::NameDigest;
 use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -14,6 +15,7 @@ use tokio_postgres::{AsyncMessage, Client};
 
 use super::super::connection::connect;
 use super::super::database_url::DatabaseUrl;
+use super::super::failure::PostgresFailure;
 use crate::locks::FreedNotice;
 
 /// The channel of the notifications.
@@ -53,12 +55,29 @@ fn from_payload(payload: &str) -> FreedNotice {
     FreedNotice::Name(NameDigest(bytes))
 }
 
+/// Receives notices of freed names, or says why there are none.
+pub(super) struct FreedListener {
+    pub url: DatabaseUrl,
+    pub freed: FreedSender,
+    pub connect_timeout: Duration,
+    /// Why notifications do not arrive, while they do not.
+    pub error: Arc<ArcSwapOption<String>>,
+}
+
 /// Receives notices until the task is aborted; polls between connections.
-pub(super) async fn listen(url: DatabaseUrl, freed: FreedSender, connect_timeout: Duration) {
+pub(super) async fn listen(listener: FreedListener) {
+    let freed = &listener.freed;
     loop {
-        let pause = match session(&url, &freed, connect_timeout).await {
-            Some(NotificationsWork) => POLL_INTERVAL,
-            None => RETRY_AFTER,
+        let pause = match session(&listener).await {
+            Ok(NotificationsWork) => POLL_INTERVAL,
+            Err(why) => {
+                let text = format!(
+                    "notifications of freed names do not arrive: {why}; callers that wait for a \
+                     lock ask again every {POLL_INTERVAL:?} instead"
+                );
+                listener.error.store(Some(Arc::new(text)));
+                RETRY_AFTER
+            }
         };
         let until = Instant::now() + pause;
         while Instant::now() < until {
@@ -72,21 +91,23 @@ pub(super) async fn listen(url: DatabaseUrl, freed: FreedSender, connect_timeout
 /// The test message has arrived.
 struct NotificationsWork;
 
-/// One connection, until it breaks or the test fails; returns whether notifications worked.
-async fn session(
-    url: &DatabaseUrl,
-    freed: &FreedSender,
-    connect_timeout: Duration,
-) -> Option<NotificationsWork> {
-    let connecting = url.config.connect(url.tls.connector.clone());
-    let (client, mut connection) = timeout(connect_timeout, connecting).await.ok()?.ok()?;
+/// One connection, until it breaks or the test fails; returns whether notifications worked, or why
+/// not.
+async fn session(listener: &FreedListener) -> Result<NotificationsWork, String> {
+    let FreedListener { url, freed, connect_timeout, error } = listener;
+    let connect_timeout = *connect_timeout;
+    let connecting = timeout(connect_timeout, url.config.connect(url.tls.connector.clone()));
+    let connected = connecting.await.map_err(|_| PostgresFailure::TimedOut(connect_timeout));
+    let connected = connected.map_err(|failure| failure.to_string())?;
+    let failed = |error| PostgresFailure::Server(error).to_string();
+    let (client, mut connection) = connected.map_err(failed)?;
     let client = Arc::new(client);
     let test_deadline = Instant::now() + TEST_TIMEOUT;
-    let listener = Arc::clone(&client);
+    let subscriber = Arc::clone(&client);
     let url = url.clone();
     // In a task, because the connection must be polled below for the client to work.
-    let test = tokio::spawn(async move {
-        listen_and_test(&listener, &url, connect_timeout).await;
+    let mut test = tokio::spawn(async move {
+        listen_and_test(&subscriber, &url, connect_timeout).await.map_err(|error| error.to_string())
     });
     let mut works = None;
     loop {
@@ -101,6 +122,7 @@ async fn session(
         match next {
             Some(Ok(AsyncMessage::Notification(message))) if message.payload() == HELLO => {
                 works = Some(NotificationsWork);
+                error.store(None);
                 // Earlier notifications may have been missed.
                 let _ = freed.send(FreedNotice::Any);
             }
@@ -111,21 +133,34 @@ async fn session(
             Some(Err(_)) | None => break,
         }
     }
+    let refused = match test.is_finished() {
+        true => (&mut test).await.ok().and_then(Result::err),
+        false => None,
+    };
     test.abort();
     drop(client);
-    works
+    let missing = || {
+        "the test message did not arrive, as behind a pooler in transaction mode; name the server \
+         itself in the URL, or let the pooler keep sessions"
+            .to_owned()
+    };
+    works.ok_or_else(|| refused.unwrap_or_else(missing))
 }
 
 /// Subscribes, and sends the test message over another connection: a pooler may deliver only what
 /// is sent over the subscribed one. If anything fails, the message does not arrive.
-async fn listen_and_test(client: &Client, url: &DatabaseUrl, connect_timeout: Duration) {
-    if client.batch_execute(&format!("LISTEN {CHANNEL}")).await.is_err() {
-        return;
-    }
-    let Ok((other, driver)) = connect(url, connect_timeout).await else { return };
+async fn listen_and_test(
+    client: &Client,
+    url: &DatabaseUrl,
+    connect_timeout: Duration,
+) -> Result<(), PostgresFailure> {
+    let subscribed = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
+    subscribed.map_err(PostgresFailure::Server)?;
+    let (other, driver) = connect(url, connect_timeout).await?;
     let driver = tokio::spawn(driver);
-    let _ = other.batch_execute(&format!("NOTIFY {CHANNEL}, '{HELLO}'")).await;
+    let sent = other.batch_execute(&format!("NOTIFY {CHANNEL}, '{HELLO}'")).await;
     driver.abort();
+    sent.map_err(PostgresFailure::Server)
 }
 
 #[cfg(test)]

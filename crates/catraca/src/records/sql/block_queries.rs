@@ -238,6 +238,7 @@ pub(super) fn block_row(row: &dyn SqlRow) -> DatabaseResult<BlockRow> {
         by: row.get(6)?,
         block: block(row, 7, &mut TextInterner::default())?,
         act_id: row.get(15)?,
+        orphaned: None,
     })
 }
 

@@ -2,11 +2,13 @@
 //!
 //! Erasure retains and counts active blocks, list entries and debts, with what explains them: the
 //! steps and the audit since a block started, and the audit since an entry was written.
+//!
+//! Both may be restricted to one namespace: to the keys, list entries and facts of this namespace.
 
 use catraca_core::time::Time;
 
 use super::block_queries::{BLOCK, all_history, block_row};
-use super::queries::{audit_row, number_parameters, subjects_about};
+use super::queries::{AUDITED, audit_row, number_parameters, subjects_about};
 use super::value::{SqlRow, Value, values};
 use crate::records::Records;
 use crate::records::database::{Access, Database, DatabaseResult, rows, transaction};
@@ -16,25 +18,31 @@ use crate::records::privacy::{ErasureCounts, ExportedEntry, ExportedFact, Subjec
 use crate::records::record::AttributeValue;
 use crate::records::row::AuditRow;
 
-const AUDIT_OF_SUBJECT: &str = "SELECT id, at, by, act, target, why, before, after
-    FROM catraca.audit WHERE subject = $1 ORDER BY id";
-const AUDIT_ABOUT: &str = "SELECT id, at, by, act, target, why, before, after FROM catraca.audit
-    WHERE about = $1 || '=' || $2 OR (about = $2 AND $1 = 'ip') ORDER BY id";
+const AUDIT_OF_SUBJECT: &str = "WHERE a.subject = $1 ORDER BY a.id";
+/// The target of a change inside a namespace begins like `blocklist/shop `.
+const AUDIT_ABOUT: &str = "WHERE (a.about = $1 || '=' || $2 OR (a.about = $2 AND $1 = 'ip'))
+    AND ($3 IS NULL OR strpos(a.target, '/' || $3 || ' ') BETWEEN 1 AND strpos(a.target, ' '))
+    ORDER BY a.id";
 const FACTS: &str = "SELECT name, fact, namespace FROM catraca.facts
-    WHERE attribute = $1 AND value = $2 ORDER BY namespace, name";
+    WHERE attribute = $1 AND value = $2 AND ($3 IS NULL OR namespace = $3)
+    ORDER BY namespace, name";
 /// An address may also be listed as a range.
 const ENTRIES: &str = "SELECT list, reason, until, namespace FROM catraca.lists
-    WHERE value = $2 AND (attribute = $1 OR (attribute = '' AND $1 = 'ip')) ORDER BY id";
+    WHERE value = $2 AND (attribute = $1 OR (attribute = '' AND $1 = 'ip'))
+    AND ($3 IS NULL OR namespace = $3) ORDER BY id";
 
 const DELETE_ENDED_ENTRIES: &str = "DELETE FROM catraca.lists WHERE value = $2
-    AND (attribute = $1 OR (attribute = '' AND $1 = 'ip')) AND until <= $3";
-const DELETE_FACTS: &str = "DELETE FROM catraca.facts WHERE attribute = $1 AND value = $2";
+    AND (attribute = $1 OR (attribute = '' AND $1 = 'ip'))
+    AND ($3 IS NULL OR namespace = $3) AND until <= $4";
+const DELETE_FACTS: &str = "DELETE FROM catraca.facts
+    WHERE attribute = $1 AND value = $2 AND ($3 IS NULL OR namespace = $3)";
 /// Operator, action and time stay in the audit. The target is erased, unless the action wrote an
 /// entry that its list still has.
 const ERASE_AUDIT_TARGET: &str = "UPDATE catraca.audit AS a
     SET target = substr(a.target, 1, strpos(a.target, ' ')) || '(erased)', why = NULL,
         before = NULL, after = NULL, about = NULL
     WHERE (a.about = $1 || '=' || $2 OR (a.about = $2 AND $1 = 'ip'))
+    AND ($3 IS NULL OR strpos(a.target, '/' || $3 || ' ') BETWEEN 1 AND strpos(a.target, ' '))
     AND NOT EXISTS (SELECT 1 FROM catraca.lists AS l WHERE l.value = $2
         AND (l.attribute = $1 OR (l.attribute = '' AND $1 = 'ip'))
         AND a.at >= l.at AND a.target = l.list || CASE WHEN l.namespace = '' THEN ''
@@ -52,27 +60,38 @@ const COUNT_BLOCKS: &str = "SELECT count(*) FROM catraca.blocks WHERE subject = 
 const COUNT_DEBTS: &str = "SELECT count(*) FROM catraca.debts WHERE subject = $1";
 
 impl Records {
-    /// All data about a subject, given by the values of [`crate::records::stored_values_of`].
-    pub fn export(&self, about: &[AttributeValue]) -> Result<SubjectExport, RecordsError> {
+    /// All data about a subject, given by the values of [`crate::records::stored_values_of`]. With
+    /// `within`, only the data of that namespace.
+    pub fn export(
+        &self,
+        about: &[AttributeValue],
+        within: Option<&str>,
+    ) -> Result<SubjectExport, RecordsError> {
         let reads = &mut **self.reads.lock();
-        Ok(transaction(reads, Access::Read, |database| export(database, about))?)
+        Ok(transaction(reads, Access::Read, |database| export(database, about, within))?)
     }
 }
 
-fn export(database: &mut dyn Database, about: &[AttributeValue]) -> DatabaseResult<SubjectExport> {
+fn export(
+    database: &mut dyn Database,
+    about: &[AttributeValue],
+    within: Option<&str>,
+) -> DatabaseResult<SubjectExport> {
     let mut exported = SubjectExport::default();
-    for subject in subjects(database, about)? {
+    for subject in subjects(database, about, within)? {
         let id = values![subject];
         let blocks = rows(database, &format!("{BLOCK} WHERE b.subject = $1"), &id, block_row)?;
         for block in blocks {
             exported.blocks.push((block, all_history(database, subject)?));
         }
-        let audited: Vec<AuditRow> = rows(database, AUDIT_OF_SUBJECT, &id, audit_row)?;
+        let sql = format!("{AUDITED} {AUDIT_OF_SUBJECT}");
+        let audited: Vec<AuditRow> = rows(database, &sql, &id, audit_row)?;
         exported.audit.extend(audited);
     }
     for AttributeValue { attribute, value } in about {
-        let values = values![attribute, value];
-        exported.audit.extend(rows(database, AUDIT_ABOUT, &values, audit_row)?);
+        let values = values![attribute, value, within];
+        let sql = format!("{AUDITED} {AUDIT_ABOUT}");
+        exported.audit.extend(rows(database, &sql, &values, audit_row)?);
         exported.lists.extend(entries(database, &values)?);
         exported.facts.extend(rows(database, FACTS, &values, exported_fact)?);
     }
@@ -98,11 +117,20 @@ fn entries(
     })
 }
 
-fn subjects(database: &mut dyn Database, about: &[AttributeValue]) -> DatabaseResult<Vec<i64>> {
+fn subjects(
+    database: &mut dyn Database,
+    about: &[AttributeValue],
+    within: Option<&str>,
+) -> DatabaseResult<Vec<i64>> {
     if about.is_empty() {
         return Ok(Vec::new());
     }
-    let (sql, values) = subjects_about(about);
+    let (found, mut values) = subjects_about(about);
+    let mut sql = found;
+    if let Some(namespace) = within {
+        sql = format!("SELECT id FROM catraca.subjects WHERE id IN ({sql}) AND namespace = ?");
+        values.extend(values![namespace]);
+    }
     rows(database, &number_parameters(&sql, 0), &values, |row| row.get(0))
 }
 
@@ -110,19 +138,20 @@ fn subjects(database: &mut dyn Database, about: &[AttributeValue]) -> DatabaseRe
 pub(in crate::records) fn erase(
     database: &mut dyn Database,
     about: &[AttributeValue],
+    within: Option<&str>,
     now: Time,
 ) -> DatabaseResult<ErasureCounts> {
     transaction(database, Access::Write, |database| {
         let mut erased = ErasureCounts::default();
-        for subject in subjects(database, about)? {
+        for subject in subjects(database, about, within)? {
             erase_subject(database, subject, now, &mut erased)?;
         }
         for AttributeValue { attribute, value } in about {
-            let values = values![attribute, value];
+            let values = values![attribute, value, within];
             let is_active = |entry: &&ExportedEntry| entry.until.is_none_or(|until| until > now);
             let listed = entries(database, &values)?;
             erased.retained_lists += listed.iter().filter(is_active).count() as u64;
-            database.execute(DELETE_ENDED_ENTRIES, &values![attribute, value, now])?;
+            database.execute(DELETE_ENDED_ENTRIES, &values![attribute, value, within, now])?;
             erased.facts += database.execute(DELETE_FACTS, &values)?;
             erased.audit += database.execute(ERASE_AUDIT_TARGET, &values)?;
         }

@@ -30,25 +30,33 @@ const FACTS: &str = "SELECT attribute, value, name, fact, at, by, namespace FROM
     WHERE (attribute, value, name, namespace) > ($1, $2, $3, $4)
       AND ($5 IS NULL OR namespace = $5)
     ORDER BY attribute, value, name, namespace LIMIT $6";
-const AUDIT: &str = "SELECT id, at, by, act, target, why, before, after FROM catraca.audit
-    WHERE id < coalesce($1, 9223372036854775807)
-      AND ($2 IS NULL OR by = $2) AND ($3 IS NULL OR act = $3)
-    ORDER BY id DESC LIMIT $4";
+/// The columns that [`audit_row`] reads.
+pub(super) const AUDITED: &str =
+    "SELECT a.id, a.at, a.by, a.act, a.target, a.why, a.before, a.after,
+        s.parts FROM catraca.audit AS a LEFT JOIN catraca.subjects AS s ON s.id = a.subject";
+const AUDIT: &str = "WHERE a.id < coalesce($1, 9223372036854775807)
+      AND ($2 IS NULL OR a.by = $2) AND ($3 IS NULL OR a.act = $3)
+      AND ($4 IS NULL OR s.namespace = $4
+        OR (a.act IN ('list', 'unlist', 'state', 'forget', 'export', 'erase')
+            AND strpos(a.target, '/' || $4 || ' ') BETWEEN 1 AND strpos(a.target, ' '))
+        OR (a.act IN ('force-lock', 'clear-locks') AND strpos(a.target, $4 || ' ') = 1))
+    ORDER BY a.id DESC LIMIT $5";
 const REVISIONS: &str = "SELECT at, revision, policies, by FROM catraca.revisions
     ORDER BY id DESC LIMIT $1";
 /// Sorted by bytes, independent of the locale of a database.
 const POLICIES: &str = "SELECT policy, CAST(sum(allowed) AS bigint), CAST(sum(denied) AS bigint),
         CAST(sum(blocked) AS bigint) FROM catraca.counts
-    WHERE minute >= $1 AND minute < $2 AND policy <> ''
+    WHERE minute >= $1 AND minute < $2 AND policy <> '' AND ($3 IS NULL OR namespace = $3)
     GROUP BY policy ORDER BY policy COLLATE \"C\"";
 const ACTIONS: &str = "SELECT action, CAST(sum(allowed) AS bigint), CAST(sum(denied) AS bigint),
         CAST(sum(blocked) AS bigint) FROM catraca.counts
-    WHERE minute >= $1 AND minute < $2 AND policy = ''
+    WHERE minute >= $1 AND minute < $2 AND policy = '' AND ($3 IS NULL OR namespace = $3)
     GROUP BY action ORDER BY sum(allowed + denied + blocked) DESC, action COLLATE \"C\"";
 const TOP_BLOCKED: &str = "SELECT s.namespace, s.policy, s.parts, count(*), max(h.until)
     FROM catraca.history AS h JOIN catraca.subjects AS s ON s.id = h.subject
     WHERE h.at >= $1 AND h.act IN ('started', 'extended') AND NOT h.shadow
-    GROUP BY s.id ORDER BY count(*) DESC, max(h.until) DESC, s.id LIMIT $2";
+      AND ($2 IS NULL OR s.namespace = $2)
+    GROUP BY s.id ORDER BY count(*) DESC, max(h.until) DESC, s.id LIMIT $3";
 
 /// The audit names a value as `attribute=value`, and may have it longer than all other tables.
 const HAS_ATTRIBUTE: &str = "SELECT EXISTS (SELECT 1 FROM catraca.parts WHERE attribute = $1)
@@ -105,13 +113,15 @@ impl Records {
         Ok(page(self.rows(FACTS, &values, fact_row)?, limit, FactRow::cursor))
     }
 
-    /// Audited actions, newest first.
+    /// Audited actions, newest first. Those of a namespace are acts on its keys, list entries,
+    /// facts and locks, and privacy requests of its operators.
     pub fn audit(&self, query: &AuditQuery) -> Result<Page<AuditRow, i64>, RecordsError> {
         let limit = page_size(query.limit);
         let by = query.by.as_deref();
         let act = query.act.as_deref();
-        let values = values![query.before, by, act, limit + 1];
-        Ok(page(self.rows(AUDIT, &values, audit_row)?, limit, |last| last.id))
+        let values = values![query.before, by, act, query.namespace.as_deref(), limit + 1];
+        let sql = format!("{AUDITED} {AUDIT}");
+        Ok(page(self.rows(&sql, &values, audit_row)?, limit, |last| last.id))
     }
 
     /// Loaded catalogs, newest first.
@@ -135,19 +145,36 @@ impl Records {
     }
 
     /// Decisions by policy, from the minute of `from` up to the minute of `to`, exclusive. A
-    /// decision counts once for each of its policies.
-    pub fn policies(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError> {
-        self.rows(POLICIES, &values![minute_of(from), minute_of(to)], totals)
+    /// decision counts once for each of its policies. With a namespace, only decisions in it.
+    pub fn policies(
+        &self,
+        namespace: Option<&str>,
+        from: Time,
+        to: Time,
+    ) -> Result<Vec<Totals>, RecordsError> {
+        self.rows(POLICIES, &values![minute_of(from), minute_of(to), namespace], totals)
     }
 
-    /// Decisions by action, most first. A decision counts once.
-    pub fn actions(&self, from: Time, to: Time) -> Result<Vec<Totals>, RecordsError> {
-        self.rows(ACTIONS, &values![minute_of(from), minute_of(to)], totals)
+    /// Decisions by action, most first. A decision counts once. With a namespace, only decisions in
+    /// it.
+    pub fn actions(
+        &self,
+        namespace: Option<&str>,
+        from: Time,
+        to: Time,
+    ) -> Result<Vec<Totals>, RecordsError> {
+        self.rows(ACTIONS, &values![minute_of(from), minute_of(to), namespace], totals)
     }
 
-    /// Subjects by number of blocks since `from`, most first.
-    pub fn top_blocked(&self, from: Time, limit: u32) -> Result<Vec<TopBlocked>, RecordsError> {
-        self.rows(TOP_BLOCKED, &values![from, i64::from(limit.min(PAGE_MAX))], |row| {
+    /// Subjects by number of blocks since `from`, most first. With a namespace, only its own.
+    pub fn top_blocked(
+        &self,
+        namespace: Option<&str>,
+        from: Time,
+        limit: u32,
+    ) -> Result<Vec<TopBlocked>, RecordsError> {
+        let limit = i64::from(limit.min(PAGE_MAX));
+        self.rows(TOP_BLOCKED, &values![from, namespace, limit], |row| {
             Ok(TopBlocked {
                 namespace: row.get(0)?,
                 policy: row.get(1)?,
@@ -214,6 +241,7 @@ pub(super) fn audit_row(row: &dyn SqlRow) -> DatabaseResult<AuditRow> {
         why: row.get(5)?,
         before: row.get(6)?,
         after: row.get(7)?,
+        parts: row.get::<Option<&str>>(8)?.map(parts).transpose()?.unwrap_or_default(),
     })
 }
 

@@ -4,8 +4,10 @@
 //! subscription all waiters check again, because notices may have been missed before. A
 //! subscription to a server that is not the connected one any more is dropped.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use catraca_core::lock::NameDigest;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, PushKind, RedisResult, Value};
@@ -31,25 +33,41 @@ pub(super) struct FreedListener {
     pub server_lookup: ServerLookup,
     pub channel: Vec<u8>,
     pub freed: broadcast::Sender<FreedNotice>,
+    /// Why there is no subscription, while the server refuses it.
+    pub error: Arc<ArcSwapOption<String>>,
 }
 
 impl FreedListener {
     /// Runs until the task is aborted.
     pub async fn run(self) {
         loop {
-            if let Some(server) = (self.server_lookup)()
-                && let Ok(Ok((connection, pushes))) =
-                    timeout(ANSWER_TIMEOUT, self.subscribe(&server)).await
-            {
-                // Notices before this moment may have been missed. An error only means that there
-                // are no receivers.
-                let _ = self.freed.send(FreedNotice::Any);
-                self.receive(&server, connection, pushes).await;
+            // Without a connected server, the store reports the outage.
+            if let Some(server) = (self.server_lookup)() {
+                match timeout(ANSWER_TIMEOUT, self.subscribe(&server)).await {
+                    Ok(Ok((connection, pushes))) => {
+                        self.error.store(None);
+                        // Notices before this moment may have been missed. An error only means
+                        // that there are no receivers.
+                        let _ = self.freed.send(FreedNotice::Any);
+                        self.receive(&server, connection, pushes).await;
+                    }
+                    Ok(Err(error)) => self.report(&error.to_string()),
+                    Err(_) => self.report(&format!("no answer within {ANSWER_TIMEOUT:?}")),
+                }
             }
             // Without a subscription waiters check their names once in this pause.
             let _ = self.freed.send(FreedNotice::Any);
             sleep(PAUSE).await;
         }
+    }
+
+    fn report(&self, why: &str) {
+        let text = format!(
+            "the subscription to freed names failed: {why}; callers that wait for a lock ask again \
+             every {PAUSE:?} instead; allow the channel `{}` and SUBSCRIBE to the user of the URL",
+            String::from_utf8_lossy(&self.channel)
+        );
+        self.error.store(Some(Arc::new(text)));
     }
 
     async fn subscribe(

@@ -133,7 +133,7 @@ async fn a_fact_and_an_erasure_at_once_leave_the_same_in_engine_and_records() {
     for round in 0..100 {
         let facts = FactMap::from([("plan".to_owned(), "gold".to_owned())]);
         let set = app.set_facts(&ANA, None, "ip", IP, facts);
-        let (set, erased) = tokio::join!(set, app.erase(&ANA, "ip", IP));
+        let (set, erased) = tokio::join!(set, app.erase(&ANA, None, "ip", IP));
         assert!(set.unwrap().durable && erased.unwrap().durable);
         let is_active = app.facts_about(None, "ip", IP).unwrap().contains_key("plan");
         let is_stored = !app.stated_facts(None, None, 9).await.unwrap().rows.is_empty();

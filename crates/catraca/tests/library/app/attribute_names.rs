@@ -88,8 +88,12 @@ async fn a_search_needs_an_attribute_of_the_catalog_or_of_the_records() {
     add_customer(&app).await;
     let found = unknown(app.values_to_find("customr", "c-66").await.unwrap_err());
     assert!(found.contains("did you mean `customer`?"), "{found}");
-    assert!(unknown(app.export(&ANA, "customr", "c-66").await.unwrap_err()).contains("customer"));
-    assert!(unknown(app.erase(&ANA, "customr", "c-66").await.unwrap_err()).contains("customer"));
+    assert!(
+        unknown(app.export(&ANA, None, "customr", "c-66").await.unwrap_err()).contains("customer")
+    );
+    assert!(
+        unknown(app.erase(&ANA, None, "customr", "c-66").await.unwrap_err()).contains("customer")
+    );
     assert!(app.values_to_find("country", "pt").await.is_err(), "no key contains a fact");
 
     let subject = Subject::from([("customer", "c-66")]);

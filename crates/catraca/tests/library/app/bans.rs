@@ -123,7 +123,7 @@ async fn a_shadow_ban_is_recorded_as_one() {
     let all = BlockQuery { states: BlockStates::All, ..BlockQuery::default() };
     assert!(list(&app, all).await.is_empty());
     let about = app.stored_values("customer", "c1").unwrap();
-    let recorded = file.records.export(&about).unwrap().blocks;
+    let recorded = file.records.export(&about, None).unwrap().blocks;
     let [(row, history)] = &recorded[..] else { panic!("{recorded:?}") };
     assert!(row.block.shadow && history.len() == 1, "{row:?}");
 }

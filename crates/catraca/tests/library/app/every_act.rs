@@ -46,8 +46,8 @@ pub async fn try_every_act(
         ("forget_facts", app.forget_facts(by, None, "ip", IP).await.map(drop)),
         ("add_to_list", app.add_to_list(by, list, vec![(entry, None)], false).await.map(drop)),
         ("remove_from_list", app.remove_from_list(by, list, None, &target).await.map(drop)),
-        ("export", app.export(by, "ip", IP).await.map(drop)),
-        ("erase", app.erase(by, "ip", IP).await.map(drop)),
+        ("export", app.export(by, None, "ip", IP).await.map(drop)),
+        ("erase", app.erase(by, None, "ip", IP).await.map(drop)),
     ]
 }
 

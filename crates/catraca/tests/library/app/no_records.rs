@@ -26,8 +26,8 @@ async fn every_query_of_the_records_is_refused() {
         app.block_with_history(some_block(), None).await.map(drop),
         app.list_entries(ListName::Block, None, None, 9).await.map(drop),
         app.stated_facts(None, None, 9).await.map(drop),
-        app.totals(now, now).await.map(drop),
-        app.top_blocked(now, 9).await.map(drop),
+        app.totals(None, now, now).await.map(drop),
+        app.top_blocked(None, now, 9).await.map(drop),
         app.audit(Default::default()).await.map(drop),
     ];
     for (number, result) in queries.into_iter().enumerate() {

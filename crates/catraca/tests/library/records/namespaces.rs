@@ -7,7 +7,7 @@ use catraca::app::{AppError, CatalogChange, FactMap, ListTargetText, NewListEntr
 use catraca::core::digest::is_pseudonym;
 use catraca::core::lists::ListTarget;
 use catraca::records::{AuditQuery, ListName, Records};
-use catraca::{App, Catalog, Check, ManualClock, Subject};
+use catraca::{App, BlockProposal, Catalog, Check, ManualClock, Span, Subject, Time};
 
 use super::helpers::{ANA, START, TestDatabase, app_over, block_on, builder};
 
@@ -240,14 +240,14 @@ fn an_export_shows_namespaces_and_an_erasure_reaches_all_of_them() {
     sites.set_plan(None, "silver");
     sites.add(Some("shop"), ListName::Allow, "ana");
     sites.add(Some("blog"), ListName::Block, "ana");
-    let exported = block_on(sites.app.export(&ANA, "customer", "ana")).unwrap().rows;
+    let exported = block_on(sites.app.export(&ANA, None, "customer", "ana")).unwrap().rows;
     let of = |namespace: Option<&String>| namespace.map_or("all", |name| name.as_str()).to_owned();
     let facts: Vec<_> = exported.facts.iter().map(|fact| of(fact.namespace.as_ref())).collect();
     assert_eq!(facts, ["all", "shop"]);
     let lists: Vec<_> = exported.lists.iter().map(|entry| of(entry.namespace.as_ref())).collect();
     assert_eq!(lists, ["shop", "blog"]);
     assert!(sites.removes(Some("blog"), ListName::Block, "ana"));
-    let erased = block_on(sites.app.erase(&ANA, "customer", "ana")).unwrap().counts;
+    let erased = block_on(sites.app.erase(&ANA, None, "customer", "ana")).unwrap().counts;
     assert_eq!((erased.facts, erased.retained_lists), (2, 1));
     let targets = sites.audit_targets();
     let about_ana: Vec<_> = targets.iter().filter(|target| target.contains("=ana")).collect();
@@ -256,6 +256,69 @@ fn an_export_shows_namespaces_and_an_erasure_reaches_all_of_them() {
     assert_eq!(sites.app.facts_about(Some("shop"), "customer", "ana").unwrap(), FactMap::new());
     let sites = sites.restart(CATALOG);
     assert_eq!(sites.app.facts_about(Some("shop"), "customer", "ana").unwrap(), FactMap::new());
+}
+
+/// Regression: operators of one namespace were refused the audit, reports, export and erasure.
+#[test]
+fn reports_exports_and_erasures_can_be_of_one_namespace() {
+    let sites = Sites::start();
+    for namespace in ["shop", "blog"] {
+        let subject = Subject::from([("customer", "ana")]);
+        let proposal = BlockProposal::by_operator(Span::from_secs(60), None);
+        let made = sites.app.block(&ANA, namespace, "api", &subject, proposal);
+        assert!(block_on(made).unwrap().durable);
+        sites.add(Some(namespace), ListName::Block, "ana");
+        sites.set_plan(Some(namespace), "gold");
+        let export = sites.app.export(&ANA, Some(namespace), "customer", "ana");
+        let exported = block_on(export).unwrap().rows;
+        assert_eq!((exported.blocks.len(), exported.lists.len()), (1, 1), "{exported:?}");
+        assert_eq!((exported.facts.len(), exported.audit.len()), (1, 3), "{exported:?}");
+    }
+    sites.add(None, ListName::Block, "ana");
+    block_on(sites.app.export(&ANA, None, "customer", "ana")).unwrap();
+    let acts = |namespace: Option<&str>| {
+        let namespace = namespace.map(str::to_owned);
+        let query = AuditQuery { namespace, limit: 99, ..AuditQuery::default() };
+        let rows = block_on(sites.app.audit(query)).unwrap().rows;
+        let mut acts: Vec<String> = rows.into_iter().map(|row| row.target).collect();
+        acts.reverse();
+        acts
+    };
+    let of_shop = [
+        "api customer=ana",
+        "blocklist/shop customer=ana",
+        "facts/shop customer=ana",
+        "records/shop one value of customer",
+    ];
+    assert_eq!(acts(Some("shop")), of_shop);
+    // `hop` is the end of another name, and `shop` is in the middle of none.
+    assert_eq!(acts(Some("hop")), Vec::<String>::new());
+    assert_eq!(acts(None).len(), 10);
+    let top = |namespace| block_on(sites.app.top_blocked(namespace, Time::ZERO, 9)).unwrap().len();
+    assert_eq!((top(Some("shop")), top(Some("hop")), top(None)), (1, 0, 2));
+    sites.peek("ana");
+    let check = Check::new("api", Subject::from([("customer", "bob")])).namespace("shop");
+    assert!(block_on(sites.app.check(&check)).unwrap().allowed);
+    let total = |namespace| {
+        let totals = sites.app.totals(namespace, Time::ZERO, START.after(Span::from_secs(99)));
+        let rows = block_on(totals).unwrap();
+        (rows.actions.iter().map(|row| row.total).sum::<u64>(), rows.policies.len())
+    };
+    assert_eq!((total(Some("shop")), total(Some("blog"))), ((1, 1), (0, 0)));
+
+    assert!(sites.removes(Some("shop"), ListName::Block, "ana"));
+    let erased = block_on(sites.app.erase(&ANA, Some("shop"), "customer", "ana")).unwrap().counts;
+    assert_eq!((erased.facts, erased.retained_blocks, erased.retained_lists), (1, 1, 0));
+    let plan = |sites: &Sites, namespace| {
+        sites.app.facts_about(Some(namespace), "customer", "ana").unwrap().remove("plan")
+    };
+    for sites in [&sites, &sites.restart(CATALOG)] {
+        assert_eq!(plan(sites, "shop"), None);
+        assert_eq!(plan(sites, "blog").as_deref(), Some("gold"));
+        let targets = sites.audit_targets();
+        assert!(targets.contains(&"blocklist/blog customer=ana".to_owned()), "{targets:?}");
+        assert!(!targets.contains(&"blocklist/shop customer=ana".to_owned()), "{targets:?}");
+    }
 }
 
 #[test]

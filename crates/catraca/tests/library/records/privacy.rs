@@ -182,19 +182,23 @@ fn erasure_removes_what_has_ended_and_reports_what_stands() {
     let (database, records, app, _) = set_up(Options::default());
     let about = app.stored_values("customer", PLANTED[0]).unwrap();
     let name = about[0].value.clone();
-    let before = records.export(&about).unwrap();
+    let before = records.export(&about, None).unwrap();
     assert_eq!((before.blocks.len(), before.blocks[0].1.len(), before.facts.len()), (1, 2, 1));
     assert!(!before.audit.is_empty());
-    let early = records.erase(&about, at(60)).unwrap();
+    let early = records.erase(&about, None, at(60)).unwrap();
     assert_eq!((early.retained_blocks, early.blocks, early.facts), (1, 0, 1));
     assert_eq!(records.blocks(&page(&about), at(60)).unwrap().rows.len(), 1);
-    let late = records.erase(&about, at(3600)).unwrap();
+    let late = records.erase(&about, None, at(3600)).unwrap();
     assert_eq!((late.retained_blocks, late.blocks), (0, 1));
-    let after = records.export(&about).unwrap();
+    let after = records.export(&about, None).unwrap();
     assert!(after.blocks.is_empty() && after.facts.is_empty() && after.audit.is_empty());
     assert!(!database.holds(&name));
     let other = app.stored_values("session", PLANTED[1]).unwrap();
-    assert_eq!(records.export(&other).unwrap().blocks.len(), 1, "other subjects are unchanged");
+    assert_eq!(
+        records.export(&other, None).unwrap().blocks.len(),
+        1,
+        "other subjects are unchanged"
+    );
 }
 
 /// Regression: an active block retained the history and the audit of all earlier blocks of its key.
@@ -215,20 +219,20 @@ fn erasure_keeps_of_an_active_block_only_what_explains_it() {
     let proposal = BlockProposal::by_operator(secs(7_200), Some("longer-774"));
     block_on(app.block(&ANA, "default", "api", &subject, proposal)).unwrap();
     let about = app.stored_values("token", "token-77").unwrap();
-    let before = records.export(&about).unwrap();
+    let before = records.export(&about, None).unwrap();
     assert_eq!((before.blocks[0].1.len(), before.audit.len()), (6, 6));
-    let erased = records.erase(&about, at(300)).unwrap();
+    let erased = records.erase(&about, None, at(300)).unwrap();
     assert_eq!((erased.retained_blocks, erased.blocks, erased.audit), (1, 2, 4));
-    let [(block, steps)] = &records.export(&about).unwrap().blocks[..] else { panic!() };
+    let [(block, steps)] = &records.export(&about, None).unwrap().blocks[..] else { panic!() };
     let steps: Vec<_> = steps.iter().map(|step| step.reason.as_deref().unwrap()).collect();
     assert_eq!(steps, ["third-773", "longer-774"]);
     assert_eq!(block.block.note.reason.as_deref(), Some("longer-774"));
-    assert_eq!(records.export(&about).unwrap().audit.len(), 2);
+    assert_eq!(records.export(&about, None).unwrap().audit.len(), 2);
     for gone in &reasons[..2] {
         assert!(!database.holds(gone), "{gone}");
     }
     assert!(!app_passes(&app, "api", &[("token", "token-77")]), "the block is active");
-    assert_eq!(records.erase(&about, at(99_999)).unwrap().blocks, 1, "the block has ended");
+    assert_eq!(records.erase(&about, None, at(99_999)).unwrap().blocks, 1, "the block has ended");
     assert!(!database.holds("third-773") && !database.holds(&about[0].value));
 }
 
@@ -246,9 +250,9 @@ fn erasure_takes_entries_that_are_over_along_and_keeps_those_that_stand() {
         );
         let listed = Record::operator(at(0), "ana", None, kind);
         assert!(records.record(vec![listed]).wait().is_durable());
-        let erased = records.erase(&about, at(61)).unwrap();
+        let erased = records.erase(&about, None, at(61)).unwrap();
         assert_eq!(erased.retained_lists, u64::from(until.is_none()));
-        let left = records.export(&about).unwrap();
+        let left = records.export(&about, None).unwrap();
         let retained = usize::from(until.is_none());
         assert_eq!((left.lists.len(), left.audit.len()), (retained, retained));
         assert_eq!(database.holds(value), until.is_none(), "{value}");
@@ -290,13 +294,13 @@ fn erasure_reaches_entries_that_were_taken_off_long_ago_and_addresses() {
         ];
         assert!(records.record(acts).wait().is_durable());
         let about = app.stored_values(attribute, value).unwrap();
-        assert_eq!(records.export(&about).unwrap().audit.len(), 3);
+        assert_eq!(records.export(&about, None).unwrap().audit.len(), 3);
         // The allowlist entry is still active, so its line stays; the lines of the blocklist are
         // erased.
-        let early = records.erase(&about, at(59)).unwrap();
+        let early = records.erase(&about, None, at(59)).unwrap();
         assert_eq!((early.audit, early.retained_lists), (2, 1), "{value}");
         assert_eq!(audit_lines_with(&records, value).len(), 1, "{value}");
-        let late = records.erase(&about, at(60)).unwrap();
+        let late = records.erase(&about, None, at(60)).unwrap();
         assert_eq!((late.audit, late.retained_lists), (1, 0), "{value}");
         assert_eq!(audit_lines_with(&records, value), Vec::<String>::new());
         assert!(!database.holds(value), "{value}");
@@ -330,7 +334,7 @@ fn erasure_keeps_of_an_active_entry_only_its_own_audit() {
         let record = Record::operator(at(second), "ana", Some("case"), kind);
         assert!(records.record(vec![record]).wait().is_durable());
     }
-    let erased = records.erase(&about, at(3)).unwrap();
+    let erased = records.erase(&about, None, at(3)).unwrap();
     assert_eq!((erased.audit, erased.retained_lists), (2, 1));
     assert!(!database.holds("old-996") && database.holds("new-997"));
 }
@@ -341,7 +345,7 @@ fn a_debt_that_stands_keeps_its_subject() {
     let about = app.stored_values("payer", PLANTED[2]).unwrap();
     // The block that the debt had started has ended.
     for blocks in [1, 0] {
-        let erased = records.erase(&about, at(86_400)).unwrap();
+        let erased = records.erase(&about, None, at(86_400)).unwrap();
         assert_eq!((erased.retained_debts, erased.blocks), (1, blocks));
     }
 }
@@ -354,8 +358,8 @@ fn a_debt_that_stands_keeps_no_ended_block() {
     let proposal = BlockProposal::by_operator(secs(60), Some("ended-998"));
     assert!(block_on(app.block(&ANA, "default", "lookup", &payer, proposal)).unwrap().durable);
     let about = app.stored_values("payer", PLANTED[2]).unwrap();
-    let erased = records.erase(&about, at(86_400)).unwrap();
+    let erased = records.erase(&about, None, at(86_400)).unwrap();
     assert_eq!((erased.retained_debts, erased.blocks, erased.audit), (1, 1, 1));
-    assert!(records.export(&about).unwrap().blocks.is_empty());
+    assert!(records.export(&about, None).unwrap().blocks.is_empty());
     assert!(!database.holds("ended-998"));
 }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use catraca::app::{CatalogChange, FactMap, ListTargetText, NewListEntry};
 use catraca::core::digest::is_pseudonym;
 use catraca::core::lists::ListTarget;
-use catraca::records::{AuditQuery, ListName, Records};
-use catraca::{App, Catalog, Check, Engine, ManualClock, Secret, Subject};
+use catraca::records::{AuditQuery, BlockQuery, BlockStates, ListName, Records};
+use catraca::{
+    App, BlockProposal, Catalog, Check, Engine, ManualClock, Secret, Span, Subject, Time,
+};
 
 use super::helpers::{ANA, SECRET, START, TestDatabase, app_over, block_on, builder};
 
@@ -114,6 +116,33 @@ impl Server {
         rows.into_iter().map(|row| value(row.what)).collect()
     }
 
+    fn block(&self, customer: &str) {
+        let subject = Subject::from([("customer", customer)]);
+        let proposal = BlockProposal::by_operator(Span::from_secs(3600), Some("case 8"));
+        let made = self.app.block(&ANA, "default", "api", &subject, proposal);
+        assert!(block_on(made).unwrap().durable);
+    }
+
+    /// The blocks as lists, histories, `inspect`, reports, exports and the orphans of a reload show
+    /// them.
+    fn shown_blocks(&self, customer: &str) -> String {
+        let query = BlockQuery { states: BlockStates::All, ..BlockQuery::default() };
+        let listed = block_on(self.app.blocks(query)).unwrap();
+        let shown = listed
+            .rows
+            .iter()
+            .map(|listed| block_on(self.app.block_with_history(listed.row.id, None)).unwrap());
+        let shown: Vec<_> = shown.collect();
+        let subject = Subject::from([("customer", customer)]);
+        let inspected = block_on(self.app.inspect("default", &subject)).unwrap().blocks;
+        let top = block_on(self.app.top_blocked(None, Time::ZERO, 9)).unwrap();
+        let exported = block_on(self.app.export(&ANA, None, "customer", customer)).unwrap().rows;
+        let other = Catalog::parse("[policy.other]\nby = ['ip']\nwindow = '1 per 1m'").unwrap();
+        let orphaned = self.app.orphaned_by(&other).unwrap();
+        assert_eq!(orphaned.count, 1);
+        format!("{listed:?} {shown:?} {inspected:?} {top:?} {exported:?} {orphaned:?}")
+    }
+
     /// Everything that operators are shown: lists, facts and the audit.
     fn shown(&self) -> String {
         let lists = [ListName::Allow, ListName::Block].map(|list| self.listed(list));
@@ -188,6 +217,35 @@ fn a_private_value_is_shown_and_stored_as_a_pseudonym_only() {
         // The second start has nothing to hide.
         let again = server.restart("private").shown();
         assert_eq!(again.matches("act: \"hide\"").count(), 1, "{again}");
+    }
+}
+
+/// Regression: blocks, their histories and the audit of acts on them showed values in clear of an
+/// attribute that had become private.
+#[test]
+fn a_block_shows_no_value_that_has_become_private() {
+    for while_stopped in [false, true] {
+        let server = Server::start("clear");
+        server.block("mallory");
+        let before = format!("{} {}", server.shown(), server.shown_blocks("mallory"));
+        assert!(before.contains("api customer=mallory"), "{before}");
+        let server = server.change("private", while_stopped);
+        assert_eq!(server.reason("mallory"), "blocked");
+        let shown = format!("{} {}", server.shown(), server.shown_blocks("mallory"));
+        assert!(!shown.contains("mallory"), "{shown}");
+        assert!(shown.contains("api customer=~"), "{shown}");
+        let query = BlockQuery::default();
+        let id = block_on(server.app.blocks(query)).unwrap().rows[0].row.id;
+        let released = block_on(server.app.release(&ANA, id, None, false)).unwrap();
+        assert!(!format!("{released:?}").contains("mallory"), "{released:?}");
+        assert_eq!(server.reason("mallory"), "ok");
+        // The audit of the release has the pseudonym, and the older rows are shown with it.
+        let shown = server.shown();
+        assert!(!shown.contains("mallory"), "{shown}");
+        assert!(shown.contains("act: \"release\", target: \"api customer=~"), "{shown}");
+        // An attribute that is not private any more shows its value.
+        let server = server.change("clear", while_stopped);
+        assert!(server.shown().contains("api customer=mallory"));
     }
 }
 

@@ -125,20 +125,20 @@ fn totals_equal_the_traffic_and_add_up() {
     }
     engine.peek(&Check::new("login", [("ip", "198.51.100.8")])).unwrap();
     records.flush().unwrap();
-    let actions = records.actions(at(0), at(120)).unwrap();
+    let actions = records.actions(None, at(0), at(120)).unwrap();
     let total: u64 = actions.iter().map(|row| row.total).sum();
     assert_eq!((total, allowed), (12, 2 + 6));
     assert_eq!(actions.iter().map(|row| row.allowed).sum::<u64>(), allowed);
     assert_eq!(actions[0].name, "login");
     let site = &actions[1];
     assert_eq!((site.allowed, site.denied, site.blocked), (2, 1, 2));
-    for row in actions.iter().chain(&records.policies(at(0), at(120)).unwrap()) {
+    for row in actions.iter().chain(&records.policies(None, at(0), at(120)).unwrap()) {
         assert_eq!(row.total, row.allowed + row.denied + row.blocked, "{row:?}");
     }
-    let policies = records.policies(at(0), at(120)).unwrap();
+    let policies = records.policies(None, at(0), at(120)).unwrap();
     let of = |name: &str| policies.iter().find(|row| row.name == name).unwrap().total;
     assert_eq!((of("global"), of("login")), (5, 12));
-    assert_eq!(records.actions(at(0), at(60)).unwrap().len(), 1);
+    assert_eq!(records.actions(None, at(0), at(60)).unwrap().len(), 1);
 }
 
 /// covers: 003-49, B-53
@@ -149,9 +149,9 @@ fn the_most_blocked_are_counted_by_events() {
     let often = (0..3).map(|n| excess_block("login", &address(1), at(n * 100), at(n * 100 + 50)));
     let once = excess_block("login", &address(2), at(0), at(9_000));
     write(&records, often.chain([once]).collect());
-    let top = records.top_blocked(Time::ZERO, 20).unwrap();
+    let top = records.top_blocked(None, Time::ZERO, 20).unwrap();
     let seen: Vec<_> = top.iter().map(|row| (&*row.parts[0].1, row.blocks)).collect();
     assert_eq!(seen, [("198.51.100.1", 3), ("198.51.100.2", 1)]);
     assert_eq!(top[0].last_until, at(250));
-    assert_eq!(records.top_blocked(at(150), 20).unwrap().len(), 1);
+    assert_eq!(records.top_blocked(None, at(150), 20).unwrap().len(), 1);
 }

@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use catraca::memory::RestoreOutcome;
 use catraca::records::{
     BlockQuery, OpenError, Options, Records, back_up, restore_backup, restore_backup_over,
 };
+use catraca::{App, ManualClock};
 
-use super::helpers::{TestDatabase, at, excess_block, write};
+use super::helpers::{START, TestDatabase, app, at, builder, excess_block, write};
 use super::test_database::query_column;
 
 fn open_error(database: &TestDatabase) -> OpenError {
@@ -109,6 +112,39 @@ fn a_lost_log_is_noticed_by_the_sequence() {
     // A purge does not lower it.
     assert!(records.purge(at(400 * 86_400)).unwrap().blocks > 0);
     assert!(records.sequence().unwrap() >= acknowledged);
+}
+
+/// Regression: the snapshot then contained the number zero, with which no loss is noticed.
+#[test]
+fn a_snapshot_keeps_the_last_known_sequence_if_it_cannot_be_read() {
+    let database = TestDatabase::new();
+    let records = Arc::new(database.open());
+    write(&records, vec![excess_block("login", "198.51.100.7", at(0), at(600))]);
+    let acknowledged = records.sequence().unwrap();
+    let catalog = "[policy.login]\nby = ['ip']\nwindow = '1 per 1h'";
+    let path = database.file("catraca.snapshot");
+    let stored = |path: &Path| {
+        let clock = ManualClock::at(START);
+        match builder(catalog, &clock).restore(path).unwrap().1 {
+            RestoreOutcome::Read { sequence, .. } => sequence,
+            RestoreOutcome::Missing => panic!("there is no snapshot"),
+        }
+    };
+    let (app, _) = app(catalog, &records);
+    assert_eq!(app.snapshot(&path).unwrap().sequence_error, None);
+    assert_eq!(stored(&path), acknowledged);
+    let damage = "PRAGMA writable_schema = ON;
+        DELETE FROM sqlite_schema WHERE name = 'sqlite_sequence';
+        PRAGMA schema_version = 4711;";
+    execute(&database.path(), damage);
+    let error = app.snapshot(&path).unwrap().sequence_error.expect("it cannot be read");
+    assert!(error.contains("sqlite_sequence"), "{error}");
+    assert_eq!(stored(&path), acknowledged);
+    // A process that has not read it yet has that of its start.
+    let engine = builder(catalog, &ManualClock::at(START)).build();
+    let app = App::local(engine).records(Arc::clone(&records)).sequence(acknowledged).build();
+    assert!(app.snapshot(&path).unwrap().sequence_error.is_some());
+    assert_eq!(stored(&path), acknowledged);
 }
 
 /// There is no lock file that could be removed.

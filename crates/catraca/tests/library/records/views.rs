@@ -163,7 +163,7 @@ fn the_view_and_the_totals_agree() {
     records.flush().unwrap();
     let view = "SELECT action, sum(attempts), sum(blocked) FROM attempts_by_action GROUP BY action";
     assert_eq!(database.rows(view), [["login", "6", "3"]]);
-    let totals = &records.actions(at(0), at(60)).unwrap()[0];
+    let totals = &records.actions(None, at(0), at(60)).unwrap()[0];
     assert_eq!((totals.total, totals.blocked), (6, 3));
 }
 

@@ -144,7 +144,7 @@ fn facts_that_change_while_the_records_are_read_stay_changed() {
         let gold = FactMap::from([("plan".to_owned(), "gold".to_owned())]);
         nodes.here.set_facts(&ANA, None, "customer", "c-1", gold).await.unwrap();
         let heartbeat = HeartbeatAfterRead::start(&nodes.here).await;
-        nodes.here.erase(&ANA, "customer", "c-1").await.unwrap();
+        nodes.here.erase(&ANA, None, "customer", "c-1").await.unwrap();
         heartbeat.finish().await;
         assert!(!is_gold());
     });

@@ -20,11 +20,13 @@ pub struct AuditPage {
 
 /// `GET /v1/audit`.
 pub async fn list(request: &ApiRequest) -> ApiResult {
-    let [by, act, after, limit] = request.query_params(["by", "act", "after", "limit"])?;
+    let names = ["by", "act", "namespace", "after", "limit"];
+    let [by, act, namespace, after, limit] = request.query_params(names)?;
     let defaults = AuditQuery::default();
     let query = AuditQuery {
         by: by.map(str::to_owned),
         act: act.map(str::to_owned),
+        namespace: request.caller.visible_namespace(namespace)?.map(str::to_owned),
         before: parse_number("after", after)?,
         limit: parse_limit(limit, defaults.limit)?,
     };

@@ -1,7 +1,7 @@
 //! Blocks: list, create, show with history, and release.
 //!
-//! The records hold pseudonyms in place of private values, so a private value is never shown; a
-//! search by the real value compares pseudonyms.
+//! The application shows pseudonyms in place of private values; a search by the real value compares
+//! pseudonyms.
 
 use catraca::app::TEXT_MAX;
 use catraca::core::batch::BlockReply;
@@ -58,7 +58,7 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     let page = request.app().blocks(query).await?;
     let now = request.app().now();
     let blocks = page.rows.iter().map(|listed| ListedBlock {
-        block: record_bodies::BlockBody::new(request.app(), &listed.row, now),
+        block: record_bodies::BlockBody::new(&listed.row, now),
         members: record_bodies::block_members(&listed.members),
     });
     let blocks = blocks.collect();
@@ -211,7 +211,7 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
     let within = request.caller.bound_namespace();
     let found = request.app().block_with_history(block_id(request)?, within).await?;
     let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
-    let block = record_bodies::BlockBody::new(request.app(), &found.row, request.app().now());
+    let block = record_bodies::BlockBody::new(&found.row, request.app().now());
     let members = record_bodies::block_members(&found.members);
     let incomplete = found.incomplete.map(Incomplete::as_str);
     to_json(&BlockHistory { block, members, history, incomplete })
@@ -259,7 +259,7 @@ pub async fn release(request: &ApiRequest) -> ApiResult {
     let released = request.app().release(&operator, block_id(request)?, within, body.only).await?;
     to_json(&ReleasedBlock {
         released: true,
-        block: record_bodies::BlockBody::new(request.app(), &released.before, released.at),
+        block: record_bodies::BlockBody::new(&released.before, released.at),
         members: record_bodies::block_members(&released.members),
         until: released.after.and_then(|row| record_bodies::end_or_null(row.block.until)),
         durable: released.durable,

@@ -104,7 +104,7 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
         list_entry: list.map(|found| entry_body(found, is_bound)),
         policies: policies.collect(),
         facts: facts.iter().map(|(name, fact)| (name.as_str(), fact.as_str())).collect(),
-        blocks: blocks.iter().map(|row| BlockBody::new(app, row, now)).collect(),
+        blocks: blocks.iter().map(|row| BlockBody::new(row, now)).collect(),
         incomplete: incomplete.map(Incomplete::as_str),
     })
 }

@@ -113,11 +113,12 @@ pub async fn export(request: &ApiRequest) -> ApiResult {
     let body: PrivacyRequest = request.json_body()?;
     let operator = request.operator(body.why.as_deref());
     let app = &request.app();
-    let export = app.export(&operator, &body.attribute, &body.value).await?;
+    let within = request.caller.bound_namespace();
+    let export = app.export(&operator, within, &body.attribute, &body.value).await?;
     let found = export.rows;
     let now = app.now();
     let blocks = found.blocks.iter().map(|(row, history)| ExportedBlock {
-        block: record_bodies::BlockBody::new(app, row, now),
+        block: record_bodies::BlockBody::new(row, now),
         history: history.iter().map(record_bodies::BlockHistoryEntry::from).collect(),
     });
     let lists = found.lists.into_iter().map(|entry| ExportedEntry {
@@ -152,7 +153,8 @@ pub async fn erase(request: &ApiRequest) -> ApiResult {
     let body: PrivacyRequest = request.json_body()?;
     let operator = request.operator(body.why.as_deref());
     let app = &request.app();
-    let erased = app.erase(&operator, &body.attribute, &body.value).await?;
+    let within = request.caller.bound_namespace();
+    let erased = app.erase(&operator, within, &body.attribute, &body.value).await?;
     let counts = erased.counts;
     to_json(&ErasureReport {
         attribute: body.attribute,

@@ -1,0 +1,110 @@
+//! `docs/trust.md`: every test that the table names must exist, by its file or its function.
+//!
+//! Must not judge whether the test holds what the row says.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use catraca_conformance::Repo;
+
+use super::Finding;
+
+const TRUST: &str = "docs/trust.md";
+/// Metrics are named in full in documents, and without these parts in the sources.
+const METRIC: &str = "catraca_";
+
+/// What the last column of the table may name.
+#[derive(Default)]
+struct Known {
+    /// Files and folders.
+    paths: Vec<String>,
+    /// Names of functions, modules, files without their ending, and folders.
+    names: BTreeSet<String>,
+}
+
+pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
+    let mut known = Known::default();
+    for file in files {
+        known.add_path(file);
+        if file.ends_with(".rs") {
+            known.add_names(&repo.read(file)?);
+        }
+    }
+    Ok(missing(&repo.read(TRUST)?, &known))
+}
+
+fn missing(table: &str, known: &Known) -> Vec<Finding> {
+    let rows = table.lines().enumerate().filter(|(_, line)| line.starts_with("| "));
+    let mut findings = Vec::new();
+    for (index, row) in rows {
+        let tests = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or_default();
+        // Between backticks are the odd pieces.
+        for name in tests.split('`').skip(1).step_by(2).filter(|name| !known.has(name)) {
+            let message =
+                format!("{TRUST}:{}: there is no test `{name}`: correct the name", index + 1);
+            findings.push(Finding::new("trust", TRUST, 1, message));
+        }
+    }
+    findings
+}
+
+impl Known {
+    fn add_path(&mut self, file: &str) {
+        let mut path = file;
+        loop {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+            self.names.insert(stem.to_owned());
+            self.paths.push(format!("/{path}"));
+            match path.rsplit_once('/') {
+                Some((folder, _)) => path = folder,
+                None => return,
+            }
+        }
+    }
+
+    fn add_names(&mut self, text: &str) {
+        let is_part = |character: char| character.is_alphanumeric() || character == '_';
+        for keyword in ["fn ", "mod "] {
+            for piece in text.split(keyword).skip(1) {
+                let name: String = piece.chars().take_while(|one| is_part(*one)).collect();
+                self.names.insert(name);
+            }
+        }
+        for piece in text.split('"').filter(|piece| piece.chars().all(is_part)) {
+            self.names.insert(format!("{METRIC}{piece}_total"));
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        if name.contains('/') || name.ends_with(".rs") {
+            return self.paths.iter().any(|path| path.ends_with(&format!("/{name}")));
+        }
+        name.split("::").all(|part| self.names.contains(part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tests_that_do_not_exist_are_found() {
+        let mut known = Known::default();
+        known.add_path("crates/a/tests/http/auth.rs");
+        known.add_names("#[test]\nfn a_key_is_refused() {}\ncounter(\"accepted\");");
+        let table = "Not `in_the_table`\n\
+            | Found | Test |\n\
+            | `any_word` is no test | `http::auth::a_key_is_refused`, `tests/http/auth.rs` |\n\
+            | two | `auth.rs`, `catraca_accepted_total`, `http::auth::a_key_is_gone` |\n\
+            | three | `http/gone.rs`, `gone.rs` |\n";
+        let found: Vec<String> =
+            missing(table, &known).into_iter().map(|one| one.message).collect();
+        let of = |line: usize, name: &str| {
+            format!("docs/trust.md:{line}: there is no test `{name}`: correct the name")
+        };
+        let expected =
+            [of(4, "http::auth::a_key_is_gone"), of(5, "http/gone.rs"), of(5, "gone.rs")];
+        assert_eq!(found, expected);
+    }
+}
