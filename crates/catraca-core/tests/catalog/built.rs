@@ -93,6 +93,11 @@ fn fields_without_an_example_can_be_built_too() {
         message    = "\"x\" \\ \t {retry_after}"
         tier       = [{ when = { tenant = "t" }, fixed = "9 per 1h", cost = { default = 0 } }]
 
+        [policy.tokens]
+        by     = ["tenant"]
+        bucket = { size = 100, refill = "1 per 1m" }
+        cost   = { from = ["body.a|body.b", "body.c"], weight_by = "kind", weights = { x = 2, default = 1 } }
+
         [[blocklist]]
         range     = "192.0.2.0/24"
         namespace = "shop"
@@ -115,7 +120,13 @@ fn fields_without_an_example_can_be_built_too() {
         [[route]]
         match = "/list"
         gate  = "a"
-        cost  = 10
+        cost  = [10]
+
+        [[route]]
+        match    = "/chat"
+        gate     = "a"
+        cost     = [{ from = "body:max_tokens", default = 1024 }, { bytes_per_unit = 4 }, 1]
+        upstream = "http://127.0.0.1:9000"
 
         [attribute.key]
         kind = "pix_key"
