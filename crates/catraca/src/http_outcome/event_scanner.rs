@@ -1,4 +1,4 @@
-//! Splits an event stream (`text/event-stream`) into the data of its events, in parts of any length.
+//! Splits an event stream (`text/event-stream`) that arrives in parts into the data of its events.
 
 /// The bytes of `data: ` at the beginning of a line, which are no data.
 const PREFIX_BYTES: usize = 6;

@@ -118,7 +118,7 @@ mod tests {
     fn the_last_chunk_of_a_completion_has_the_tokens() {
         let chunks = [
             r#"{"choices":[{"delta":{"content":"total_tokens"}}],"usage":null}"#,
-            r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21}}"#,
+            r#"{"choices":[],"usage":{"prompt_tokens":9,"total_tokens":21}}"#,
             "[DONE]",
         ];
         assert_eq!(body(&[TOTAL], &stream(&chunks), true), json!({"usage": {"total_tokens": 21}}));

@@ -18,7 +18,8 @@ const CATALOG: &str = "
     [[route]]\nmatch = 'POST /upload'\ngate = 'a'\nupstream = 'http://a'
     cost = { bytes_per_unit = 4 }
     [[route]]\nmatch = 'POST /sum'\ngate = 'a'\nupstream = 'http://a'
-    cost = [{ from = 'body:max_completion_tokens|body:max_tokens', default = 10 }, { bytes_per_unit = 4 }]
+    cost = [{ from = 'body:max_completion_tokens|body:max_tokens', default = 10 },
+      { bytes_per_unit = 4 }]
     [[route]]\nmatch = 'POST /either'\ngate = 'a'\nupstream = 'http://a'
     cost = ['body:a|header:b', 1]
     [[route]]\nmatch = 'GET /list'\ngate = 'a'\ncost = 'query:page_size'
