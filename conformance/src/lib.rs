@@ -7,6 +7,7 @@
 pub mod api;
 pub mod binary;
 pub mod clients;
+pub mod demos;
 pub mod deploy;
 pub mod docs;
 pub mod gateways;

@@ -17,7 +17,7 @@ mod tidy;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use catraca_conformance::{Repo, docs, screenshots};
+use catraca_conformance::{Repo, demos, docs, screenshots};
 
 const USAGE: &str = "\
 cargo xtask test [--deep] [PART...]   set up and run everything, or only the named parts
@@ -28,6 +28,8 @@ cargo xtask licences                  every dependency's licence against deny.to
 cargo xtask mutants [--sample N] [--seed SEED]
                                       how many random mutants of the rules the tests catch
 cargo xtask docs [FILE...]            run the console blocks of the documentation
+cargo xtask demo NAME                 a preset behind the proxy, shown by real requests: soft-ban,
+                                      dict or llm-budget
 cargo xtask docs-tables               write the tables of settings in the guide
 cargo xtask openapi                   replace docs/openapi.json
 cargo xtask screenshots               replace the pictures in docs/images
@@ -55,6 +57,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "licences" => no_arguments(rest).and_then(|()| licences::licences(&repo)),
         "mutants" => mutants::command(&repo, rest),
         "docs" => docs::command(&repo, rest),
+        "demo" => demos::command(&repo, rest),
         "docs-tables" => no_arguments(rest).and_then(|()| docs_tables::docs_tables(&repo)),
         "openapi" => no_arguments(rest).and_then(|()| openapi::openapi(&repo)),
         "screenshots" => no_arguments(rest).and_then(|()| screenshots::update(&repo)),

@@ -12,10 +12,12 @@ mod http_route;
 pub mod read;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crate::address::AddressRange;
 use crate::condition::ConditionCost;
 use crate::facts::Facts;
+use crate::json_path::JsonPath;
 use crate::lists::{AccessListEntry, Lists};
 use crate::lock::LockTerms;
 use crate::policy::{KeySpec, Name, Policy, PolicyId};
@@ -25,7 +27,9 @@ pub use attribute_names::UnknownAttribute;
 pub use codes::CODES;
 pub use derived_name::DerivedName;
 pub use gate_attributes::{GateAttribute, gate_attributes};
-pub use http_route::{AttributeSource, CertificateField, GateMap, Route, RouteCost, RouteGate};
+pub use http_route::{
+    AttributeSource, CertificateField, GateMap, Route, RouteCost, RouteCostTerm, RouteGate,
+};
 
 /// All configuration that decisions depend on.
 #[derive(Clone, Debug)]
@@ -63,6 +67,8 @@ pub struct Catalog {
     pub locks: LockTerms,
     /// How much of an outcome the ban rules can read.
     pub settle: SettleTerms,
+    /// The fields of outcome bodies that have a cost, of all policies, each once.
+    pub cost_paths: Arc<[JsonPath]>,
     /// The cost of evaluating all ban rules of a gate, of the gate where it is highest.
     pub rule_cost: ConditionCost,
     /// The attribute by whose values keys are distributed over the servers of a store, if

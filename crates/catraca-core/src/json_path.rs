@@ -38,6 +38,28 @@ impl JsonPath {
         });
         found.filter(|found| !found.is_null())
     }
+
+    /// The name of the field itself, without those of the fields around it.
+    pub fn last_step(&self) -> &str {
+        self.steps.last().map_or("", String::as_str)
+    }
+
+    /// Sets the field in a value, and makes the objects around it. Does nothing if one of the
+    /// fields around it has another value already.
+    #[cfg(feature = "outcome-body")]
+    pub fn set(&self, value: &mut serde_json::Value, field: serde_json::Value) {
+        use serde_json::Value;
+
+        let mut place = value;
+        for step in &self.steps {
+            if place.is_null() {
+                *place = Value::Object(serde_json::Map::new());
+            }
+            let Value::Object(fields) = place else { return };
+            place = fields.entry(step.as_str()).or_insert(Value::Null);
+        }
+        *place = field;
+    }
 }
 
 impl fmt::Display for JsonPath {
@@ -77,6 +99,18 @@ mod tests {
         for absent in ["usage.none", "usage.x", "list.1", "list.a", "usage.total_tokens.x", "x"] {
             assert_eq!(find(absent), None, "{absent}");
         }
+    }
+
+    #[test]
+    fn a_field_that_is_set_is_found() {
+        let mut value = serde_json::Value::Null;
+        for (number, path) in ["a.b", "a.0.c", "d", "a.b.x"].into_iter().enumerate() {
+            JsonPath::parse(path).unwrap().set(&mut value, json!(number));
+        }
+        // `a.b` is a number, which cannot have a field.
+        assert_eq!(value, json!({"a": {"b": 0, "0": {"c": 1}}, "d": 2}));
+        assert_eq!(JsonPath::parse("a.0.c").unwrap().find(&value), Some(&json!(1)));
+        assert_eq!(JsonPath::parse("a.0.c").unwrap().last_step(), "c");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::condition::Condition;
 use crate::limit::{Limit, Penalty};
-use crate::price::{Cost, CostWeights, StatusSet};
+use crate::price::{Cost, CostField, CostWeights, StatusSet};
 use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
@@ -219,18 +219,15 @@ impl Policy {
 
     /// Whether a ban rule or a cost reads the body of an outcome, so that a proxy must keep it.
     pub fn reads_outcome_body(&self) -> bool {
-        let mut terms = self.base.iter().chain(self.tiers.iter().map(|tier| &tier.terms));
-        self.bans.iter().any(|ban| ban.when.reads_body())
-            || terms.any(|terms| matches!(terms.cost, Cost::Body(_)))
+        self.bans.iter().any(|ban| ban.when.reads_body()) || self.cost_fields().next().is_some()
     }
 
-    /// Whether a cost finds its units in a body, such as an event of a stream.
-    #[cfg(feature = "outcome-body")]
-    pub fn finds_cost_in(&self, body: &serde_json::Value) -> bool {
-        let mut terms = self.base.iter().chain(self.tiers.iter().map(|tier| &tier.terms));
-        terms.any(|terms| match &terms.cost {
-            Cost::Body(cost) => cost.units_in(body).is_some(),
-            _ => false,
+    /// The fields of the outcome's body that have its costs.
+    pub fn cost_fields(&self) -> impl Iterator<Item = &CostField> {
+        let terms = self.base.iter().chain(self.tiers.iter().map(|tier| &tier.terms));
+        terms.flat_map(|terms| match &terms.cost {
+            Cost::Body(cost) => cost.from.as_slice(),
+            _ => &[],
         })
     }
 

@@ -4,7 +4,7 @@
 
 mod body_cost;
 
-pub use body_cost::{BodyCost, CostWeights};
+pub use body_cost::{BodyCost, CostField, CostWeights, FieldWeights};
 
 /// How a policy prices a request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -195,11 +195,11 @@ impl SettleContext<'_> {
 
     /// The units of the outcome, weighted by the attribute in the ticket.
     fn weighted_units(&self, cost: &BodyCost) -> Option<i64> {
-        let units = cost.units(self.outcome)?;
-        let Some(weights) = &cost.weights else { return Some(units) };
-        let mut attributes = self.ticket.body.attributes.iter();
-        let value = attributes.find(|(name, _)| **name == *weights.by);
-        Some(weights.weigh(units, value.map(|(_, value)| value.as_str())))
+        let value = cost.weights.as_ref().and_then(|weights| {
+            let mut attributes = self.ticket.body.attributes.iter();
+            attributes.find(|(name, _)| **name == *weights.by)
+        });
+        cost.price(self.outcome, value.map(|(_, value)| value.as_str()))
     }
 
     /// The length of the block that the upstream asks for: its `Retry-After`, but only for an

@@ -6,7 +6,7 @@ use catraca_core::conclude;
 use catraca_core::limit::Penalty;
 use catraca_core::plan::{display_parts, held_units};
 use catraca_core::policy::{Mode, Name, Terms};
-use catraca_core::price::{BodyCost, Cost, Price};
+use catraca_core::price::{BodyCost, Cost, CostField, FieldWeights, Price};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 use catraca_core::select::SelectedPolicy;
@@ -194,12 +194,33 @@ pub fn describe_price(terms: &Terms) -> String {
 }
 
 fn describe_body_cost(cost: &BodyCost) -> String {
-    let fields: Vec<String> = cost.from.iter().map(|path| format!("body.{path}")).collect();
+    let fields: Vec<String> = cost.from.iter().map(describe_cost_field).collect();
     let fields = fields.join(" + ");
     let Some(weights) = &cost.weights else { return fields };
-    let listed = weights.weights.iter().map(|(value, weight)| format!("{value}: {weight}"));
+    let listed = weights.weights.iter();
+    let listed =
+        listed.map(|(value, own)| format!("{value}: {}", describe_weights(own, &cost.from)));
     let listed: Vec<String> = listed.collect();
-    format!("({fields}) by {} ({}, else {})", weights.by, listed.join(", "), weights.default)
+    let default = describe_weights(&weights.default, &cost.from);
+    format!("({fields}) by {} ({}, else {default})", weights.by, listed.join(", "))
+}
+
+fn describe_cost_field(field: &CostField) -> String {
+    let paths: Vec<String> = field.paths.iter().map(|path| format!("body.{path}")).collect();
+    let paths = paths.join("|");
+    field.name.as_ref().map_or(paths.clone(), |name| format!("{name} {paths}"))
+}
+
+/// One weight, or one for each named field.
+fn describe_weights(weights: &FieldWeights, from: &[CostField]) -> String {
+    let first = weights.0.first().copied().unwrap_or(1);
+    if weights.0.iter().all(|weight| *weight == first) {
+        return first.to_string();
+    }
+    let pairs = from.iter().zip(&weights.0);
+    let named = pairs
+        .map(|(field, weight)| format!("{weight} per {}", field.name.as_deref().unwrap_or("unit")));
+    named.collect::<Vec<_>>().join(" and ")
 }
 
 fn describe_units(price: Price) -> String {

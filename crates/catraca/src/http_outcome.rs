@@ -1,16 +1,28 @@
 //! The outcome of a request, read from its HTTP response: the status, headers, a bounded copy of a
-//! JSON body. For the tower layer and the reverse proxy.
+//! JSON body, the costs in an event stream. For the tower layer and the reverse proxy.
+
+mod event_scanner;
+mod stream_costs;
+
+use std::sync::Arc;
 
 use catraca_core::catalog::Catalog;
+use catraca_core::json_path::JsonPath;
 use catraca_core::outcome::{BodySize, Outcome, OutcomeBody};
 use catraca_core::policy::Policy;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use stream_costs::StreamCosts;
+
+/// The media type of event streams.
+const EVENT_STREAM: &str = "text/event-stream";
 
 /// The parts of a response that the rules of a gate read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeNeeds {
     /// A rule reads the body.
     pub body: bool,
+    /// A cost is in the body, which may be an event stream.
+    pub cost: bool,
     /// A rule reads headers.
     pub headers: bool,
     /// A ban may replace the response that triggers it, because the ban has a `status`.
@@ -27,6 +39,7 @@ impl OutcomeNeeds {
 
     fn add(&mut self, policy: &Policy) {
         self.body |= policy.reads_outcome_body();
+        self.cost |= policy.cost_fields().next().is_some();
         for ban in &policy.bans {
             self.headers |= ban.when.reads_headers();
             self.replaces |= ban.status.is_some();
@@ -41,52 +54,74 @@ pub fn add_header(outcome: &mut Outcome, headers: &HeaderMap, name: &HeaderName)
     }
 }
 
-/// The start of a body, copied while it is sent.
+/// What the rules can read of a body, copied while it is sent: the start of a JSON body, or the
+/// costs in the events of a stream.
 pub struct BodyCopy {
     bytes_max: usize,
-    is_json: bool,
-    is_over_limit: bool,
     is_empty: bool,
-    bytes: Vec<u8>,
+    kind: CopyKind,
+}
+
+enum CopyKind {
+    Json(Vec<u8>),
+    JsonOverLimit,
+    Events(Box<StreamCosts>),
+    Unreadable,
 }
 
 impl BodyCopy {
-    /// An empty copy of the body of a response with these headers.
-    pub fn new(headers: &HeaderMap, bytes_max: usize) -> Self {
-        let is_json = headers.get(header::CONTENT_TYPE).is_some_and(is_json);
-        Self { bytes_max, is_json, is_over_limit: false, is_empty: true, bytes: Vec::new() }
+    /// An empty copy of the body of a response with these headers. `cost_paths` are the fields that
+    /// are read from the events of a stream.
+    pub fn new(headers: &HeaderMap, bytes_max: usize, cost_paths: &Arc<[JsonPath]>) -> Self {
+        let kind = match headers.get(header::CONTENT_TYPE) {
+            Some(own) if is_json(own) => CopyKind::Json(Vec::new()),
+            Some(own) if media_type(own) == EVENT_STREAM && !cost_paths.is_empty() => {
+                CopyKind::Events(Box::new(StreamCosts::new(Arc::clone(cost_paths), bytes_max)))
+            }
+            _ => CopyKind::Unreadable,
+        };
+        Self { bytes_max, is_empty: true, kind }
     }
 
     /// Adds the next part of the body.
     pub fn push(&mut self, data: &[u8]) {
         self.is_empty &= data.is_empty();
-        // A body that cannot be read is not copied.
-        if !self.is_json || self.is_over_limit {
-            return;
+        match &mut self.kind {
+            CopyKind::Json(bytes) if bytes.len() + data.len() > self.bytes_max => {
+                self.kind = CopyKind::JsonOverLimit;
+            }
+            CopyKind::Json(bytes) => bytes.extend_from_slice(data),
+            CopyKind::Events(costs) => costs.push(data),
+            CopyKind::JsonOverLimit | CopyKind::Unreadable => {}
         }
-        if self.bytes.len() + data.len() > self.bytes_max {
-            self.is_over_limit = true;
-            self.bytes = Vec::new();
-            return;
-        }
-        self.bytes.extend_from_slice(data);
     }
 
-    /// Whether more of the body would change the copy: it is JSON, and below the limit.
+    /// The body has reached its end. Without this call it broke off.
+    pub fn on_end(&mut self) {
+        if let CopyKind::Events(costs) = &mut self.kind {
+            costs.on_end();
+        }
+    }
+
+    /// Whether more of the body would change the copy: it is JSON below the limit, or a stream.
     pub fn awaits_more(&self) -> bool {
-        self.is_json && !self.is_over_limit
+        match &self.kind {
+            CopyKind::Json(_) => true,
+            CopyKind::Events(costs) => costs.awaits_more(),
+            CopyKind::JsonOverLimit | CopyKind::Unreadable => false,
+        }
     }
 
     /// The copy as the body of an outcome.
     pub fn into_body(self) -> OutcomeBody {
-        if self.is_empty {
-            OutcomeBody::default()
-        } else if self.is_over_limit {
-            OutcomeBody { size: BodySize::OverLimit, ..OutcomeBody::default() }
-        } else if self.is_json {
-            OutcomeBody::from_json(&self.bytes, self.bytes_max)
-        } else {
-            OutcomeBody { is_invalid: true, ..OutcomeBody::default() }
+        match self.kind {
+            _ if self.is_empty => OutcomeBody::default(),
+            CopyKind::Json(bytes) => OutcomeBody::from_json(&bytes, self.bytes_max),
+            CopyKind::JsonOverLimit => {
+                OutcomeBody { size: BodySize::OverLimit, ..OutcomeBody::default() }
+            }
+            CopyKind::Events(costs) => costs.into_body(),
+            CopyKind::Unreadable => OutcomeBody { is_invalid: true, ..OutcomeBody::default() },
         }
     }
 }
@@ -104,9 +139,14 @@ fn joined_lines(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
 
 /// `application/json` or `application/…+json`, with or without parameters.
 pub fn is_json(content_type: &HeaderValue) -> bool {
-    let text = content_type.to_str().unwrap_or_default();
-    let media_type = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let media_type = media_type(content_type);
     media_type == "application/json" || media_type.ends_with("+json")
+}
+
+/// In lower case and without parameters.
+fn media_type(content_type: &HeaderValue) -> String {
+    let text = content_type.to_str().unwrap_or_default();
+    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 #[cfg(all(test, feature = "cel"))]

@@ -12,7 +12,7 @@ mod tests;
 use http::HeaderMap;
 
 pub use request_error::RequestError;
-pub use request_parts::{Claims, ClientCertificate, REQUEST_BODY_MAX, RequestBody, RequestParts};
+pub use request_parts::{Claims, ClientCertificate, RequestBody, RequestParts};
 pub use route_values::RouteValues;
 
 /// A value that must be sent once is ambiguous.

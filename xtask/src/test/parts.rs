@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use catraca_conformance::{
-    TestContext, api, clients, deploy, docs, gateways, go_sdk, screenshots, typescript,
+    TestContext, api, clients, demos, deploy, docs, gateways, go_sdk, screenshots, typescript,
 };
 
 use super::{cargo, features, load, lua, planted_bugs, postgres, redis, scenarios};
@@ -38,6 +38,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { deepens: true, ..part("redis", 12, redis::run) },
     Part { deepens: true, ..part("postgres", 8, postgres::run) },
     part("docs", 3, docs::run_all),
+    part("demos", 2, demos::run),
     Part { deepens: true, ..part("api", 6, api::run) },
     part("clients", 8, clients::run),
     part("typescript", 12, typescript::run),

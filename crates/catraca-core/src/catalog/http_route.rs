@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::json_path::JsonPath;
 use crate::policy::Name;
+use crate::request::COST_MAX;
 
 /// The gate, attributes and upstreams of HTTP requests that match a method and a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,22 +93,50 @@ impl CertificateField {
 
 /// The units that the check of a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RouteCost {
+pub struct RouteCost {
+    /// What is added up. If a request has no value for one of them, the cost is that of the policy.
+    pub terms: Vec<RouteCostTerm>,
+}
+
+/// A number of units of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteCostTerm {
     /// Always this many.
     Units(i64),
     /// A whole number in a part of the request.
-    Source(AttributeSource),
+    FirstOf {
+        /// The parts, of which the first that is present counts.
+        sources: Vec<AttributeSource>,
+        /// The units if none is present.
+        default: Option<i64>,
+    },
     /// One unit for each such number of bytes of the body, rounded up.
     BytesPerUnit(i64),
+}
+
+impl RouteCost {
+    /// The sum of the units of all terms, at most [`COST_MAX`]. `None` if a term has none.
+    pub fn sum<E>(
+        &self,
+        mut units_of: impl FnMut(&RouteCostTerm) -> Result<Option<i64>, E>,
+    ) -> Result<Option<i64>, E> {
+        let mut sum: i64 = 0;
+        for term in &self.terms {
+            let Some(units) = units_of(term)? else { return Ok(None) };
+            sum = sum.saturating_add(units).min(COST_MAX);
+        }
+        Ok(Some(sum))
+    }
 }
 
 impl Route {
     /// Every part of the request that the route reads.
     pub fn sources(&self) -> impl Iterator<Item = &AttributeSource> {
-        let cost = match &self.cost {
-            Some(RouteCost::Source(source)) => Some(source),
-            _ => None,
-        };
+        let terms = self.cost.iter().flat_map(|cost| &cost.terms);
+        let cost = terms.flat_map(|term| match term {
+            RouteCostTerm::FirstOf { sources, .. } => sources.as_slice(),
+            _ => &[],
+        });
         self.set.iter().map(|(_, source)| source).chain(&self.reference).chain(cost)
     }
 
@@ -124,7 +153,8 @@ impl Route {
 
     /// Whether the cost depends on the length of the body.
     pub fn reads_body_length(&self) -> bool {
-        matches!(self.cost, Some(RouteCost::BytesPerUnit(_)))
+        let mut terms = self.cost.iter().flat_map(|cost| &cost.terms);
+        terms.any(|term| matches!(term, RouteCostTerm::BytesPerUnit(_)))
     }
 
     /// Whether anything of a request is read for its check, apart from method and path.

@@ -159,6 +159,7 @@ fn assemble<'t>(
     gate::report_unsharded(report, &drafts, &gates, shard_by.as_ref());
     let policies: Vec<_> = drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?;
     let rule_cost = gate::rule_cost(&gates, &policies);
+    let cost_paths = body_cost::all_paths(&policies);
     let catalog = Catalog {
         revision,
         policies,
@@ -176,6 +177,7 @@ fn assemble<'t>(
         language,
         locks,
         settle,
+        cost_paths,
         rule_cost,
         shard_by,
     };

@@ -61,9 +61,8 @@ fn every_example_of_the_guide_can_be_built() {
     }
 }
 
-#[test]
-fn fields_without_an_example_can_be_built_too() {
-    let text = r#"
+/// The fields that no example of the guide has.
+const OTHER_FIELDS: &str = r#"
         default  = "a"
         unlisted = "deny"
 
@@ -93,6 +92,14 @@ fn fields_without_an_example_can_be_built_too() {
         message    = "\"x\" \\ \t {retry_after}"
         tier       = [{ when = { tenant = "t" }, fixed = "9 per 1h", cost = { default = 0 } }]
 
+        [policy.tokens]
+        by     = ["tenant"]
+        bucket = { size = 100, refill = "1 per 1m" }
+        [policy.tokens.cost]
+        from      = ["body.a|body.b", "body.c"]
+        weight_by = "kind"
+        weights   = { x = 2, default = 1 }
+
         [[blocklist]]
         range     = "192.0.2.0/24"
         namespace = "shop"
@@ -115,12 +122,21 @@ fn fields_without_an_example_can_be_built_too() {
         [[route]]
         match = "/list"
         gate  = "a"
-        cost  = 10
+        cost  = [10]
+
+        [[route]]
+        match    = "/chat"
+        gate     = "a"
+        cost     = [{ from = "body:max_tokens", default = 1024 }, { bytes_per_unit = 4 }, 1]
+        upstream = "http://127.0.0.1:9000"
 
         [attribute.key]
         kind = "pix_key"
-    "#;
-    assert_equal("others", text, &other_fields());
+"#;
+
+#[test]
+fn fields_without_an_example_can_be_built_too() {
+    assert_equal("others", OTHER_FIELDS, &other_fields());
 }
 
 /// The names of all fields of a table, and of the tables in it.

@@ -230,10 +230,14 @@ fn models() -> CatalogBuilder {
         .policy(
             policy("team_money")
                 .by(["team"])
-                .bucket(50_000_000, 50_000_000, 30 * day)
-                .cost_from_body(["body.usage.input_tokens", "body.usage.output_tokens"])
-                .cost_weights("model", [("small", 1), ("large", 15)])
-                .reserve(30_000)
+                .bucket(50_000_000_000, 50_000_000_000, 30 * day)
+                .cost_from_named_fields([
+                    ("input", "body.usage.prompt_tokens"),
+                    ("output", "body.usage.completion_tokens"),
+                ])
+                .cost_field_weights("model", "small", [("input", 150), ("output", 600)])
+                .cost_field_weights("model", "large", [("input", 2_500), ("output", 10_000)])
+                .reserve(30_000_000)
                 .debt(),
         )
         .gate("chat", ["user_tokens", "team_money"])
@@ -242,7 +246,8 @@ fn models() -> CatalogBuilder {
                 .set("user", "header:x-user")
                 .set("team", "header:x-team")
                 .set("model", "body:model")
-                .cost_from("body:max_tokens")
+                .cost_from_or("body:max_completion_tokens|body:max_tokens", 4_096)
+                .cost_by_bytes(4)
                 .upstream("http://127.0.0.1:9000"),
         )
 }
@@ -322,6 +327,13 @@ pub fn other_fields() -> CatalogBuilder {
                 .message("\"x\" \\ \t {retry_after}")
                 .tier(tier),
         )
+        .policy(
+            policy("tokens")
+                .by(["tenant"])
+                .bucket(100, 1, MINUTE)
+                .cost_from_body(["body.a|body.b", "body.c"])
+                .cost_weights("kind", [("x", 2), ("default", 1)]),
+        )
         .deny(
             ListEntryBuilder::range("192.0.2.0/24").namespace("shop").reason("${X} is no variable"),
         )
@@ -347,4 +359,11 @@ pub fn other_fields() -> CatalogBuilder {
             .cost_by_bytes(4),
         )
         .route(RouteBuilder::new("/list", "a").cost(10))
+        .route(
+            RouteBuilder::new("/chat", "a")
+                .cost_from_or("body:max_tokens", 1_024)
+                .cost_by_bytes(4)
+                .cost(1)
+                .upstream("http://127.0.0.1:9000"),
+        )
 }

@@ -18,7 +18,7 @@ use std::net::IpAddr;
 
 use catraca::core::address::forwarded::{AddressSource, find_client};
 use catraca::core::address::{Address, AddressRange};
-use catraca::core::catalog::{AttributeSource, RouteCost};
+use catraca::core::catalog::{AttributeSource, RouteCostTerm};
 use catraca::core::route::{CanonicalPath, RouteRequest, UNROUTED, attribute_value};
 use catraca::{Catalog, Time};
 use smallvec::SmallVec;
@@ -201,14 +201,20 @@ impl<'c> LineParser<'c> {
         };
         let gate = route.gate_for(self.catalog, value_of);
         let gate = gate.map_err(|why| LineError::Refused(why.to_string()))?;
-        let cost = match &route.cost {
-            Some(RouteCost::Units(units)) => Some(*units),
-            Some(RouteCost::Source(from)) => {
-                let text = picked_value(from, &path, target, &request.headers);
-                text.and_then(|text| text.parse().ok())
-            }
-            Some(RouteCost::BytesPerUnit(_)) | None => None,
+        let units_of = |term: &RouteCostTerm| -> Result<Option<i64>, LineError> {
+            Ok(match term {
+                RouteCostTerm::Units(units) => Some(*units),
+                RouteCostTerm::FirstOf { sources, default } => {
+                    let mut parts = sources.iter();
+                    let text =
+                        parts.find_map(|from| picked_value(from, &path, target, &request.headers));
+                    text.map_or(*default, |text| text.parse().ok())
+                }
+                // A log does not have the bodies of requests.
+                RouteCostTerm::BytesPerUnit(_) => None,
+            })
         };
+        let cost = route.cost.as_ref().map(|cost| cost.sum(units_of)).transpose()?.flatten();
         Ok((EventText::from(&**gate), cost))
     }
 

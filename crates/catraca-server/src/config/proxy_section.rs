@@ -11,6 +11,8 @@ use super::setting_kind::{FileName, Millis, Optional, WholeNumber};
 
 /// How long a step of a proxied request may take: from 20 ms to one day.
 type StepTimeout = Millis<20, 86_400_000>;
+/// Up to 16 MiB.
+type RequestBytes = WholeNumber<0, 16_777_216>;
 /// A number of connections to one upstream.
 type UpstreamConnections = WholeNumber<1, 100_000>;
 
@@ -27,6 +29,9 @@ section! {
         first_byte_timeout: StepTimeout = DefaultValue::Text("60s"), Live;
         /// the time between two parts of a response, and without a byte on an upgraded connection
         idle_timeout: StepTimeout = DefaultValue::Text("5m"), Live;
+        /// the largest body of a request from which a route reads fields, in bytes. It is in memory
+        /// until the request is forwarded; a larger one gets 413 on such a route
+        body_bytes_max: RequestBytes = DefaultValue::Integer(65_536), Live;
         /// how long an upstream that failed gets no requests, if its route has others
         down_time: StepTimeout = DefaultValue::Text("5s"), Live;
         /// the most connections to one upstream

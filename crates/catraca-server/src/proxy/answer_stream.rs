@@ -68,10 +68,13 @@ impl AnswerStream {
             Poll::Ready(part) => {
                 self.timer.on_progress();
                 let part = part.map(|part| part.map_err(|_| AnswerError::Broken));
-                if let (Some(Ok(part)), Some(settle)) = (&part, &mut self.settle)
-                    && let Some(data) = part.data_ref()
-                {
-                    settle.on_data(data);
+                if let Some(settle) = &mut self.settle {
+                    let data = part.as_ref().and_then(|part| part.as_ref().ok()?.data_ref());
+                    settle.on_data(data.map_or(&[], |data| data));
+                    let is_last = matches!(part, Some(Ok(_))) && self.incoming.is_end_stream();
+                    if is_last || part.is_none() {
+                        settle.on_body_end();
+                    }
                 }
                 Poll::Ready(part)
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catraca::core::catalog::Route;
-use catraca::http_request::{REQUEST_BODY_MAX, RequestBody};
+use catraca::http_request::RequestBody;
 use hyper::body::{Body, Frame, Incoming};
 
 use super::failure::UpstreamFailure;
@@ -27,29 +27,34 @@ pub struct CollectedBody {
 }
 
 impl CollectedBody {
-    /// Reads as much as the route needs; nothing for most routes. The client must send each part
-    /// within `timeout`.
+    /// Reads as much as the route needs, at most `bytes_max`; nothing for most routes. The client
+    /// must send each part within `timeout`.
     pub async fn read(
         body: Incoming,
         route: &Route,
+        bytes_max: usize,
         timeout: Duration,
     ) -> Result<Self, UpstreamFailure> {
         let announced = body.size_hint().exact();
         let length = announced.unwrap_or(0);
         let mut collected = Self { parts: VecDeque::new(), rest: body, whole: None, length };
-        let fits = length <= REQUEST_BODY_MAX as u64;
+        let fits = length <= bytes_max as u64;
         let needs_length = route.reads_body_length() && announced.is_none();
         if (route.reads_body() && fits) || needs_length {
-            collected.collect(timeout).await?;
+            collected.collect(bytes_max, timeout).await?;
         }
         Ok(collected)
     }
 
     /// Reads the body to its end, or until it is longer than routes read.
-    async fn collect(&mut self, timeout: Duration) -> Result<(), UpstreamFailure> {
+    async fn collect(
+        &mut self,
+        bytes_max: usize,
+        timeout: Duration,
+    ) -> Result<(), UpstreamFailure> {
         let mut timer = IdleTimer::new(timeout);
         let mut bytes = Vec::new();
-        while bytes.len() <= REQUEST_BODY_MAX {
+        while bytes.len() <= bytes_max {
             let part = poll_fn(|cx| match Pin::new(&mut self.rest).poll_frame(cx) {
                 Poll::Ready(part) => {
                     let part = part.transpose().map_err(|_| UpstreamFailure::RequestBody);

@@ -59,7 +59,8 @@ async fn handle(
     let client = admission::client_address(&config, proxied.connection().peer, &head.headers);
     let routed = admission::find_route(&catalog, &head, &target)?;
     let timeout = config.process.proxy.first_byte_timeout;
-    let body = CollectedBody::read(body, routed.route, timeout).await;
+    let bytes_max = config.process.proxy.body_bytes_max;
+    let body = CollectedBody::read(body, routed.route, bytes_max, timeout).await;
     let body = body.map_err(|failure| failure.problem())?;
     let claims = config.claims_for(routed.route, &head.headers).map_err(Problem::from)?;
     let parts = RequestParts::new(&target, &head.headers)

@@ -118,8 +118,11 @@ impl PendingSettle {
         // An upstream cannot say how the response ends.
         self.outcome.headers.retain(|(name, _)| name != ENDED);
         if self.needs.body {
-            let bytes_max = self.context.server.app.catalog().settle.body_bytes_max;
-            self.body_copy = Some(BodyCopy::new(&head.headers, bytes_max));
+            let catalog = self.context.server.app.catalog();
+            let bytes_max = catalog.settle.body_bytes_max;
+            let no_paths = Arc::default();
+            let paths = if self.needs.cost { &catalog.cost_paths } else { &no_paths };
+            self.body_copy = Some(BodyCopy::new(&head.headers, bytes_max, paths));
         }
     }
 
@@ -127,6 +130,13 @@ impl PendingSettle {
     pub fn on_data(&mut self, data: &[u8]) {
         if let Some(copy) = &mut self.body_copy {
             copy.push(data);
+        }
+    }
+
+    /// The body has reached its end, and did not break off.
+    pub fn on_body_end(&mut self) {
+        if let Some(copy) = &mut self.body_copy {
+            copy.on_end();
         }
     }
 

@@ -4,6 +4,7 @@
 mod answer_rules;
 mod forwarding;
 mod helpers;
+mod llm_budget;
 mod outcomes;
 mod smuggling;
 mod streams;

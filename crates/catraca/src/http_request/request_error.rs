@@ -3,7 +3,6 @@
 use catraca_core::refusal::Refusal;
 
 use super::AmbiguousValue;
-use super::request_parts::REQUEST_BODY_MAX;
 
 /// Why a request cannot be checked. Such a request never passes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +19,8 @@ pub enum RequestError {
     BodyUnread,
     /// The body is too long to be read.
     #[error(
-        "the route reads the body of the request, which has more than {REQUEST_BODY_MAX} bytes"
+        "the route reads the body of the request, which is too long; send a shorter one, or raise \
+         `[proxy] body_bytes_max`"
     )]
     BodyTooLarge,
     /// The body is not JSON, or has a key twice.

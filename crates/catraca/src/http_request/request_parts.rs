@@ -3,9 +3,6 @@
 use catraca_core::json_path::JsonPath;
 use http::HeaderMap;
 
-/// The largest body of a request that routes read, in bytes. A front end must not collect more.
-pub const REQUEST_BODY_MAX: usize = 64 * 1024;
-
 /// An HTTP request, as far as a front end has it.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParts<'a> {
@@ -37,9 +34,9 @@ pub struct ClientCertificate {
 pub enum RequestBody<'a> {
     /// The front end does not read bodies. A route that reads them refuses the request.
     Unread,
-    /// The whole body, of at most [`REQUEST_BODY_MAX`] bytes.
+    /// The whole body. The front end bounds its length.
     Whole(&'a [u8]),
-    /// A body that was not collected, or that is longer than [`REQUEST_BODY_MAX`]. A route that
+    /// A body that was not collected, or is longer than the bound of the front end. A route that
     /// reads its fields refuses the request; its length still counts.
     Uncollected {
         /// The number of bytes: as announced, or as many as were received.

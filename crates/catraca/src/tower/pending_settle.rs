@@ -77,6 +77,13 @@ impl PendingSettle {
             self.outcome.status = grpc::outcome_status(trailers).or(self.outcome.status);
         }
     }
+
+    /// The body has reached its end, and did not break off.
+    pub fn on_end(&mut self) {
+        if let Some(copy) = &mut self.body_copy {
+            copy.on_end();
+        }
+    }
 }
 
 impl Drop for PendingSettle {

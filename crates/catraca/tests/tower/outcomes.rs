@@ -127,3 +127,23 @@ async fn a_function_changes_the_outcome() {
     body_of(send_to(&layer, request(), costly).await).await;
     assert_eq!(remaining(&engine, "p"), Some(855));
 }
+
+#[tokio::test]
+async fn a_cost_is_read_from_the_events_of_a_complete_stream() {
+    let catalog = "[policy.p]\n by = ['ip']\n bucket = { size = 1000, refill = '1 per 30d' }\n\
+                   cost = { from = 'body.usage.total_tokens' }\n reserve = 100";
+    let events = "data: {\"usage\":null}\n\ndata: {\"usage\":{\"total_tokens\":7}}\n\n";
+    let stream = || {
+        let response = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
+        response.body(Full::new(Bytes::from(events))).unwrap()
+    };
+    let (engine, layer) = layer(catalog);
+    let json_only = layer.clone().outcome_json_body();
+    body_of(send_to(&json_only, request(), stream).await).await;
+    assert_eq!(remaining(&engine, "p"), Some(900), "what was held");
+    let reading = layer.outcome_event_fields(["body.usage.total_tokens"]);
+    body_of(send_to(&reading, request(), stream).await).await;
+    assert_eq!(remaining(&engine, "p"), Some(893));
+    drop(send_to(&reading, request(), stream).await);
+    assert_eq!(remaining(&engine, "p"), Some(793), "a stream that is not read to its end");
+}

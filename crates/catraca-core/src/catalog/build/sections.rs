@@ -75,24 +75,38 @@ impl RouteBuilder {
         self
     }
 
-    /// Every request costs this many units.
+    /// Every request costs this many units. The costs of several calls are added up, here and in
+    /// the methods below.
     #[must_use]
     pub fn cost(mut self, units: i64) -> Self {
-        self.table.set("cost", units);
+        self.table.push("cost", units);
         self
     }
 
-    /// The part of the request that has its cost, such as `body:max_tokens`.
+    /// The part of the request that has its cost, such as `body:max_tokens`. Of several parts, such
+    /// as `body:a|body:b`, the first that is present counts.
     #[must_use]
     pub fn cost_from(mut self, source: &str) -> Self {
-        self.table.set("cost", source);
+        self.table.push("cost", source);
+        self
+    }
+
+    /// Like [`Self::cost_from`], with the units of a request without such a part.
+    #[must_use]
+    pub fn cost_from_or(mut self, source: &str, default: i64) -> Self {
+        let mut cost = Table::default();
+        cost.set("from", source);
+        cost.set("default", default);
+        self.table.push("cost", cost);
         self
     }
 
     /// A request costs one unit for each such number of bytes of its body.
     #[must_use]
     pub fn cost_by_bytes(mut self, bytes_per_unit: i64) -> Self {
-        self.table.set_entry("cost", "bytes_per_unit", bytes_per_unit);
+        let mut cost = Table::default();
+        cost.set("bytes_per_unit", bytes_per_unit);
+        self.table.push("cost", cost);
         self
     }
 

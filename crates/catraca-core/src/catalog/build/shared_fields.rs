@@ -91,7 +91,8 @@ macro_rules! terms_methods {
             }
 
             /// The body of the outcome has the cost in these fields, such as
-            /// `body.usage.total_tokens`, which are added up.
+            /// `body.usage.total_tokens`, which are added up. Of `body.a|body.b` the first that is
+            /// present counts.
             #[must_use]
             pub fn cost_from_body<T: Into<String>>(
                 mut self,
@@ -100,6 +101,42 @@ macro_rules! terms_methods {
                 let mut cost = Table::default();
                 cost.set("from", texts(fields));
                 self.table.set("cost", cost);
+                self
+            }
+
+            /// Like [`Self::cost_from_body`], with a name for each field, by which
+            /// [`Self::cost_field_weights`] refers to it.
+            #[must_use]
+            pub fn cost_from_named_fields<T: Into<String>>(
+                mut self,
+                fields: impl IntoIterator<Item = (&'static str, T)>,
+            ) -> Self {
+                let mut from = Table::default();
+                for (name, field) in fields {
+                    from.set(name, Value::Text(field.into()));
+                }
+                let mut cost = Table::default();
+                cost.set("from", from);
+                self.table.set("cost", cost);
+                self
+            }
+
+            /// What a unit of each of the fields of [`Self::cost_from_named_fields`] costs, for a
+            /// value of an attribute of the request; `default` is for all other values. Can be
+            /// called several times.
+            #[must_use]
+            pub fn cost_field_weights(
+                mut self,
+                attribute: &str,
+                value: &str,
+                weights: impl IntoIterator<Item = (&'static str, i64)>,
+            ) -> Self {
+                let mut table = Table::default();
+                for (field, weight) in weights {
+                    table.set(field, weight);
+                }
+                self.table.set_entry("cost", "weight_by", attribute);
+                self.table.set_nested("cost", "weights", value, table);
                 self
             }
 

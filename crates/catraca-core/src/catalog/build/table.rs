@@ -49,6 +49,16 @@ impl Table {
         table.set(key, value);
         self.set(name, table);
     }
+
+    /// Adds an entry to a table that is a field of a table.
+    pub fn set_nested(&mut self, name: &str, field: &str, key: &str, value: impl Into<Value>) {
+        let mut inner = match self.fields.iter().find(|(own, _)| own == name) {
+            Some((_, Value::Table(table))) => table.clone(),
+            _ => Self::default(),
+        };
+        inner.set_entry(field, key, value);
+        self.set(name, inner);
+    }
 }
 
 /// A rate as it is written in a catalog.

@@ -1,18 +1,20 @@
 //! `cost` of a policy that is a table with `from`: the fields of the outcome's body with the cost.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::attribute::AttributeTable;
 use super::scalar;
 use super::schema;
 use crate::json_path::JsonPath;
 use crate::located::{
-    DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema,
+    DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema, names,
 };
-use crate::price::{BodyCost, CostWeights};
+use crate::policy::Policy;
+use crate::price::{BodyCost, CostField, CostWeights, FieldWeights};
 use crate::request::COST_MAX;
 
-/// The most fields that are added up.
+/// The most fields that are added up, and the most places of one field.
 const FIELDS_MAX: usize = 8;
 
 /// The fields of a `cost` from the body of the outcome.
@@ -21,9 +23,14 @@ pub(super) const BODY_COST: TableSchema = TableSchema {
     fields: &[
         FieldSchema::new(
             "from",
-            ValueSchema::AnyOf(&[FIELD, ValueSchema::List { of: &FIELD, most: FIELDS_MAX }]),
+            ValueSchema::AnyOf(&[
+                FIELD,
+                ValueSchema::List { of: &FIELD, most: FIELDS_MAX },
+                ValueSchema::Map(&FIELD),
+            ]),
             "the field of the outcome's JSON body that has the cost, such as \
-             `body.usage.total_tokens`; several fields are added up",
+             `body.usage.total_tokens`; of `\"body.a|body.b\"` the first that is present; the \
+             fields of a list, or of a table that names them, are added up",
         )
         .require(),
         FieldSchema::new(
@@ -34,8 +41,9 @@ pub(super) const BODY_COST: TableSchema = TableSchema {
         .or(DefaultValue::Absent("none: every unit costs one")),
         FieldSchema::new(
             "weights",
-            ValueSchema::Map(&WEIGHT),
-            "what one unit costs for each value; `default` for all others, which else have the \
+            ValueSchema::Map(&ValueSchema::AnyOf(&[WEIGHT, ValueSchema::Map(&WEIGHT)])),
+            "what one unit costs for each value, or one unit of each named field: `{ large = { \
+             input = 3, output = 15 } }`; `default` for all other values, which else have the \
              largest weight",
         ),
     ],
@@ -46,6 +54,18 @@ const FIELD: ValueSchema = ValueSchema::Pattern {
     words: "a field such as `body.usage.total_tokens`",
 };
 const WEIGHT: ValueSchema = ValueSchema::Integer { least: 0, most: COST_MAX };
+const WANTED: &str = "a field such as \"body.usage.total_tokens\"";
+
+/// The places of all costs in outcome bodies, each once.
+pub(super) fn all_paths(policies: &[Policy]) -> Arc<[JsonPath]> {
+    let mut paths: Vec<JsonPath> = Vec::new();
+    for path in policies.iter().flat_map(Policy::cost_fields).flat_map(|field| &field.paths) {
+        if !paths.contains(path) {
+            paths.push(path.clone());
+        }
+    }
+    paths.into()
+}
 
 /// Reads a `cost` with `from`.
 pub(super) fn read(
@@ -57,31 +77,58 @@ pub(super) fn read(
     super::feature::report_missing(report, node.location, "a cost from the body", "cel");
     let fields = TableFields::read_item(report, node, &BODY_COST)?;
     let from = fields.require(report, "from", "\"body.usage.total_tokens\"");
-    let from = from.and_then(|node| paths(report, node));
-    let weights = weights(report, &fields, attributes);
-    Some(BodyCost { from: from?, weights: weights? })
+    let from = from.and_then(|node| cost_fields(report, node))?;
+    let weights = weights(report, &fields, attributes, &from)?;
+    Some(BodyCost { from, weights })
 }
 
-fn paths(report: &mut Report, node: Node<'_>) -> Option<Vec<JsonPath>> {
-    let wanted = "a field such as \"body.usage.total_tokens\"";
-    let texts = node.texts(report, wanted)?;
-    let paths: Vec<_> = texts
-        .iter()
-        .map(|(item, text)| {
-            let path = text.strip_prefix("body.").and_then(JsonPath::parse);
-            if path.is_none() {
-                let message = format!("`{}` is not a field of a body", text.escape_debug());
-                report.error("bad-pick", item.location, message, format!("write {wanted}"));
-            }
-            path
-        })
-        .collect();
-    if !(1..=FIELDS_MAX).contains(&texts.len()) {
-        let message = format!("{} fields are named", texts.len());
+/// One field, a list of fields, or a table of named fields.
+fn cost_fields(report: &mut Report, node: Node<'_>) -> Option<Vec<CostField>> {
+    let fields: Vec<Option<CostField>> = match node.as_entries() {
+        Some(entries) => {
+            let named = entries.into_iter().map(|(key, node)| {
+                let is_valid_name = names::check_key(report, key, "field");
+                let paths = node.text(report, WANTED).and_then(|text| paths(report, node, text));
+                Some(CostField {
+                    name: is_valid_name.then(|| Some(key.text.into()))?,
+                    paths: paths?,
+                })
+            });
+            named.collect()
+        }
+        None => {
+            let texts = node.texts(report, "a field, a list of fields or a table of them")?;
+            let unnamed = texts.into_iter().map(|(item, text)| {
+                Some(CostField { name: None, paths: paths(report, item, text)? })
+            });
+            unnamed.collect()
+        }
+    };
+    if !(1..=FIELDS_MAX).contains(&fields.len()) {
+        let message = format!("{} fields are named", fields.len());
         report.error("bad-pick", node.location, message, format!("name 1 to {FIELDS_MAX}"));
         return None;
     }
-    paths.into_iter().collect()
+    fields.into_iter().collect()
+}
+
+/// The places of a field: `body.a|body.b`.
+fn paths(report: &mut Report, node: Node<'_>, text: &str) -> Option<Vec<JsonPath>> {
+    let mut paths = Vec::new();
+    for place in text.split('|').map(str::trim) {
+        let Some(path) = place.strip_prefix("body.").and_then(JsonPath::parse) else {
+            let message = format!("`{}` is not a field of a body", place.escape_debug());
+            report.error("bad-pick", node.location, message, format!("write {WANTED}"));
+            return None;
+        };
+        paths.push(path);
+    }
+    if paths.len() > FIELDS_MAX {
+        let message = format!("{} places of one field are named", paths.len());
+        report.error("bad-pick", node.location, message, format!("name 1 to {FIELDS_MAX}"));
+        return None;
+    }
+    Some(paths)
 }
 
 /// The weights; the outer `None` means that they are invalid.
@@ -89,6 +136,7 @@ fn weights(
     report: &mut Report,
     fields: &TableFields<'_>,
     attributes: &AttributeTable,
+    from: &[CostField],
 ) -> Option<Option<CostWeights>> {
     let (by, table) = match (fields.get("weight_by"), fields.get("weights")) {
         (None, None) => return Some(None),
@@ -105,7 +153,7 @@ fn weights(
     let mut default = None;
     let mut is_valid = true;
     for (key, node) in table.entries(report, "a table such as { large = 10, default = 1 }")? {
-        let weight = scalar::cost(report, node, 0);
+        let weight = field_weights(report, node, from);
         is_valid &= weight.is_some();
         if key.text == "default" {
             default = weight;
@@ -115,9 +163,7 @@ fn weights(
         is_valid &= value.is_some();
         weights.extend(value.zip(weight));
     }
-    // An unknown value must not be the cheapest.
-    let largest = weights.values().copied().max();
-    let Some(default) = default.or(largest).filter(|_| is_valid) else {
+    let Some(default) = default.or_else(|| largest(&weights)).filter(|_| is_valid) else {
         if is_valid {
             let message = "no weight is given";
             report.error("bad-weight", table.location, message, "write one, such as default = 1");
@@ -125,6 +171,57 @@ fn weights(
         return None;
     };
     Some(Some(CostWeights { by: by.into(), weights, default }))
+}
+
+/// The largest weight of each field: an unknown value must not be the cheapest.
+fn largest(weights: &BTreeMap<String, FieldWeights>) -> Option<FieldWeights> {
+    let mut all = weights.values();
+    let first = all.next()?.clone();
+    Some(all.fold(first, |largest, weights| {
+        let pairs = largest.0.into_iter().zip(&weights.0);
+        FieldWeights(pairs.map(|(own, other)| own.max(*other)).collect())
+    }))
+}
+
+/// The weight of every field: one for all, or a table with one for each.
+fn field_weights(report: &mut Report, node: Node<'_>, from: &[CostField]) -> Option<FieldWeights> {
+    let Some(entries) = node.as_entries() else {
+        let weight = scalar::cost(report, node, 0)?;
+        return Some(FieldWeights(vec![weight; from.len()]));
+    };
+    let mut weights: Vec<Option<i64>> = vec![None; from.len()];
+    let mut is_valid = true;
+    for (key, node) in entries {
+        let weight = scalar::cost(report, node, 0);
+        is_valid &= weight.is_some();
+        let index = from.iter().position(|field| field.name.as_deref() == Some(key.text));
+        let Some(index) = index else {
+            let message = format!("`from` has no field with the name `{}`", key.text);
+            report.error("bad-weight", key.location, message, names_fix(from));
+            is_valid = false;
+            continue;
+        };
+        weights[index] = weight;
+    }
+    if !is_valid {
+        return None;
+    }
+    let missing = from.iter().zip(&weights).find(|(_, weight)| weight.is_none());
+    if let Some((CostField { name, .. }, _)) = missing {
+        let name = name.as_deref().unwrap_or("input");
+        let message = format!("the weight of `{name}` is missing");
+        report.error("bad-weight", node.location, message, format!("add {name} = 1"));
+        return None;
+    }
+    Some(FieldWeights(weights.into_iter().flatten().collect()))
+}
+
+fn names_fix(from: &[CostField]) -> String {
+    let names: Vec<&str> = from.iter().filter_map(|field| field.name.as_deref()).collect();
+    match names.is_empty() {
+        true => "name the fields: from = { input = \"body.usage.input_tokens\", … }".to_owned(),
+        false => format!("write one of {}", names.join(", ")),
+    }
 }
 
 /// The attribute that weights are chosen by; the settle sees only what the ticket has.

@@ -11,13 +11,23 @@ pub(super) const SOURCE: ValueSchema = ValueSchema::Pattern {
     words: "a part of the request",
 };
 
-const WANTED: &str = "\"header:NAME\", \"cookie:NAME\", \"query:NAME\", \"path:2\", \
+/// What an error says instead of something that is no part of a request.
+pub(super) const WANTED: &str = "\"header:NAME\", \"cookie:NAME\", \"query:NAME\", \"path:2\", \
                       \"body:path.to.field\", \"jwt:CLAIM\", \"certificate:subject\" (or \
                       `fingerprint`, `san`) or \"const:TEXT\"";
 
 /// Reads a part of a request.
 pub(super) fn read(report: &mut Report, node: Node<'_>) -> Option<AttributeSource> {
     let text = node.text(report, WANTED)?;
+    read_text(report, node, text)
+}
+
+/// Reads a part of a request from the text of a node, or from a part of that text.
+pub(super) fn read_text(
+    report: &mut Report,
+    node: Node<'_>,
+    text: &str,
+) -> Option<AttributeSource> {
     let found = parse(text);
     if found.is_none() {
         let message = format!("`{}` is not a part of a request", text.escape_debug());

@@ -1,0 +1,148 @@
+//! The server of a demo, and how requests and responses are printed.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::http_client::{DemoRequest, DemoResponse, send};
+use crate::{Scratch, TestContext};
+
+/// Longer than a settle takes.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A server with a preset, whose proxy forwards to the upstream of a demo.
+pub(super) struct Stage {
+    child: Child,
+    /// Kept open: a server that cannot write its output would end.
+    _output: BufReader<ChildStdout>,
+    _folder: Scratch,
+    /// The address of the proxy.
+    pub(super) proxy: String,
+    /// The address of the HTTP API.
+    api: String,
+}
+
+impl Stage {
+    /// Starts `catraca serve` with a preset. `variable` is what the preset calls its upstream.
+    pub(super) fn start(
+        context: &TestContext,
+        binary: &Path,
+        preset: &str,
+        variable: &str,
+        upstream: &str,
+    ) -> Result<Self> {
+        let folder = Scratch::new("demo")?;
+        let catalog = context.repo.read(&format!("presets/{preset}/catalog.toml"))?;
+        let file = folder.path().join("catalog.toml");
+        // A preset with a section of its own takes the address from a variable.
+        let has_proxy = catalog.lines().any(|line| line == "[proxy]");
+        let proxy = "\n[proxy]\nlisten = \"127.0.0.1:0\"\n";
+        fs::write(&file, catalog + if has_proxy { "" } else { proxy })?;
+        println!("$ {variable}={upstream} catraca serve -c presets/{preset}/catalog.toml");
+        println!("  with [proxy] listen, and no other program than the demo's upstream\n");
+        let mut server = context.repo.command(&binary.display().to_string());
+        server.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
+        server.env(variable, upstream).env("LLM_LISTEN", "127.0.0.1:0");
+        server.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = context.processes.spawn(&mut server)?;
+        let output = child.stdout.take().context("the server has no output")?;
+        let mut output = BufReader::new(output);
+        let api = address(&mut output)?;
+        let proxy = address(&mut output)?;
+        Ok(Self { child, _output: output, _folder: folder, proxy, api })
+    }
+
+    /// Sends a request through the proxy, prints it with its response, and checks the status.
+    pub(super) fn ask(
+        &self,
+        request: &DemoRequest<'_>,
+        status: u16,
+        why: &str,
+    ) -> Result<DemoResponse> {
+        let response = send(&self.proxy, request)?;
+        print_exchange(request, &response);
+        println!("  {why}\n");
+        ensure!(response.status == status, "{}: expected {status}", request.line);
+        Ok(response)
+    }
+
+    /// Calls the HTTP API, without a word.
+    pub(super) fn call(&self, path: &str, body: &str) -> Result<Value> {
+        let line = format!("POST {path}");
+        let request = DemoRequest { line: &line, headers: &[], body };
+        let response = send(&self.api, &request)?;
+        ensure!(response.status == 200, "{path}: {} {}", response.status, response.body);
+        Ok(serde_json::from_str(&response.body)?)
+    }
+
+    /// The units that a key of a policy has left.
+    pub(super) fn remaining(&self, policy: &str, attribute: &str, value: &str) -> Result<i64> {
+        let body = format!(r#"{{"gate":"{policy}","subject":{{"{attribute}":"{value}"}}}}"#);
+        let decision = self.call("/v1/peek", &body)?;
+        decision["remaining"].as_i64().with_context(|| format!("{policy}: {decision}"))
+    }
+
+    /// Waits for a condition. A check is settled when its response ends, and a store may need a
+    /// moment for that.
+    pub(super) fn wait_until(
+        &self,
+        what: &str,
+        is_so: impl Fn(&Self) -> Result<bool>,
+    ) -> Result<()> {
+        let deadline = Instant::now() + SOON;
+        while !is_so(self)? {
+            ensure!(Instant::now() < deadline, "not in time: {what}");
+            thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Ends the server; one that has ended by itself is a failure.
+    pub(super) fn end(mut self) -> Result<()> {
+        ensure!(self.child.try_wait()?.is_none(), "the server has ended before its demo");
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn print_exchange(request: &DemoRequest<'_>, response: &DemoResponse) {
+    let headers: Vec<String> =
+        request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    println!("> {}  {}", request.line, headers.join("  "));
+    if !request.body.is_empty() {
+        println!("> {}", request.body);
+    }
+    println!("< {}", response.status);
+    for name in ["retry-after", "ratelimit"] {
+        if let Some(value) = response.header(name) {
+            println!("< {name}: {value}");
+        }
+    }
+    response.body.lines().filter(|line| !line.is_empty()).for_each(|line| println!("< {line}"));
+}
+
+/// The next address in the output of the server.
+fn address(output: &mut impl BufRead) -> Result<String> {
+    let mut line = String::new();
+    while output.read_line(&mut line)? > 0 {
+        if let Some(rest) = line.split("http://").nth(1) {
+            return Ok(rest.split_whitespace().next().unwrap_or_default().to_owned());
+        }
+        line.clear();
+    }
+    anyhow::bail!("the server did not print its addresses")
+}
