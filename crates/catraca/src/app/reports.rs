@@ -1,5 +1,7 @@
 //! Reports from the records: counts of decisions, the most blocked subjects, and the audit.
 
+use std::time::SystemTime;
+
 use catraca_core::time::Time;
 
 use super::page_size::check_page_size;
@@ -18,7 +20,13 @@ pub struct PeriodTotals {
 impl App {
     /// Decisions from the minute of `from` up to the minute of `to`, exclusive, by policy and by
     /// action. A peek does not count.
-    pub async fn totals(&self, from: Time, to: Time) -> Result<PeriodTotals, AppError> {
+    pub async fn totals(
+        &self,
+        from: impl Into<SystemTime>,
+        to: impl Into<SystemTime>,
+    ) -> Result<PeriodTotals, AppError> {
+        let from = Time::from(from.into());
+        let to = Time::from(to.into());
         self.read_records(move |records| {
             // Writes the counts that are still in memory.
             records.flush()?;
@@ -30,7 +38,12 @@ impl App {
     }
 
     /// Subjects by number of blocks since `from`, most first.
-    pub async fn top_blocked(&self, from: Time, limit: u32) -> Result<Vec<TopBlocked>, AppError> {
+    pub async fn top_blocked(
+        &self,
+        from: impl Into<SystemTime>,
+        limit: u32,
+    ) -> Result<Vec<TopBlocked>, AppError> {
+        let from = Time::from(from.into());
         check_page_size(limit)?;
         self.read_records(move |records| {
             records.flush()?;
