@@ -22,6 +22,7 @@ pub struct Address(IpAddr);
 
 /// Why a text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AddressError {
     /// An address with a port.
     Port {

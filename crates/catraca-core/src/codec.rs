@@ -41,6 +41,7 @@ pub trait Codec: Cell + Fields {
 
 /// Why bytes cannot be decoded as a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CodecError {
     /// The version is unknown, probably because a later program wrote the bytes.
     Version {

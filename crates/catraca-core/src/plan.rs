@@ -12,7 +12,7 @@ use crate::policy::{KeySpec, Mode, Name, Policy, Terms};
 use crate::policy_epochs::PolicyEpochs;
 use crate::refusal::Refusal;
 use crate::request::{Check, DEFAULT_NAMESPACE};
-use crate::select::{KeyParts, SelectedPolicy, Selection, normalise};
+use crate::select::{KeyParts, SelectedPolicy, Selection, normalise_value};
 use crate::sharding::Sharding;
 use crate::subject::Subject;
 use crate::ticket::{TicketBody, TicketRow};
@@ -241,7 +241,7 @@ fn weighted_cost(
         return Ok(check.cost);
     };
     let raw = check.subject.get(&weights.by);
-    let value = raw.map(|raw| normalise(catalog, &weights.by, raw)).transpose()?;
+    let value = raw.map(|raw| normalise_value(catalog, &weights.by, raw)).transpose()?;
     Ok(Some(weights.weigh(units, value.as_deref())))
 }
 
@@ -356,7 +356,7 @@ fn attributes_for_settle<'p>(
     for name in names {
         let is_known = found.iter().any(|(other, _)| **other == **name);
         if let Some(raw) = check.subject.get(name).filter(|_| !is_known) {
-            let value = normalise(catalog, name, raw)?;
+            let value = normalise_value(catalog, name, raw)?;
             let parts = KeyParts::from_iter([(&**name, value)]);
             found.extend(display_parts(catalog, scope.digester, &parts));
         }

@@ -25,6 +25,7 @@ pub struct Rate {
 
 /// Why a text is not a rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RateError {
     /// Almost a rate: the error suggests what was probably meant.
     Misspelt {

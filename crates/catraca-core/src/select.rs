@@ -20,6 +20,7 @@ use crate::policy::{KeyPart, KeySpec, Mode, Name, OnMissing, Policy, PolicyId, T
 use crate::refusal::Refusal;
 use crate::subject::Subject;
 
+pub(crate) use normalise::normalise_value;
 pub use normalise::{normal_form, normalise};
 pub(crate) use tier::CounterSharing;
 
@@ -92,13 +93,10 @@ impl<'c> Selector<'c> {
 
     /// Refuses a subject that contains the name of a fact: the caller could choose its own tier.
     fn refuse_facts(&self, subject: &Subject<'_>) -> Result<(), Refusal> {
-        for (name, _) in subject.pairs() {
+        for name in subject.names() {
             if let Some(source) = self.facts.source(name) {
                 let source_attribute = source.to_string();
-                return Err(Refusal::ReservedAttribute {
-                    name: (*name).to_owned(),
-                    source_attribute,
-                });
+                return Err(Refusal::ReservedAttribute { name: name.to_owned(), source_attribute });
             }
         }
         Ok(())
@@ -244,7 +242,7 @@ impl<'c> Selector<'c> {
         name: &str,
         subject: &Subject<'s>,
     ) -> Result<Option<Cow<'s, str>>, Refusal> {
-        subject.get(name).map(|raw| normalise(self.catalog, name, raw)).transpose()
+        subject.get(name).map(|raw| normalise_value(self.catalog, name, raw)).transpose()
     }
 }
 

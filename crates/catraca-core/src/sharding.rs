@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use crate::catalog::Catalog;
 use crate::policy::{KeySpec, Name, Policy};
 use crate::refusal::Refusal;
-use crate::select::{KeyParts, normalise};
+use crate::select::{KeyParts, normalise_value};
 use crate::subject::Subject;
 
 /// How keys are sharded.
@@ -64,7 +64,7 @@ impl Sharding {
             let attribute = attribute.to_string();
             return Err(Refusal::BadAttribute { attribute, why: why.to_owned() });
         };
-        normalise(catalog, attribute, raw).map(Some)
+        normalise_value(catalog, attribute, raw).map(Some)
     }
 }
 

@@ -22,6 +22,7 @@ pub struct Time(i64);
 
 /// Why a text is not an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TimeError {
     /// Not RFC 3339.
     Malformed {

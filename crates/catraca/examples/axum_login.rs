@@ -1,7 +1,7 @@
 //! Guards the login of an axum application: a wrong password costs five times as much as a right
 //! one, and too many of them block the address for 15 minutes.
 //!
-//! `cargo run -p catraca --features axum --example axum_login`, and then
+//! `cargo run -p catraca --features axum,cel --example axum_login`, and then
 //! `curl -i -d wrong http://127.0.0.1:3000/login`.
 
 use std::net::SocketAddr;
@@ -43,7 +43,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(test)]
 mod tests {
-    use catraca::{ManualClock, Span};
+    use std::time::Duration;
+
+    use catraca::ManualClock;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -88,7 +90,7 @@ mod tests {
         assert!(denied.contains("Too many attempts. Try again in 15 minutes."), "{denied}");
         let health = send(server, "GET /health", "").await?;
         assert!(health.starts_with("HTTP/1.1 200"), "other routes are not limited: {health}");
-        clock.advance(Span::from_secs(15 * 60));
+        clock.advance(Duration::from_secs(15 * 60));
         let allowed = send(server, "POST /login", "correct horse").await?;
         assert!(allowed.starts_with("HTTP/1.1 200"), "{allowed}");
         Ok(())

@@ -3,11 +3,10 @@
 //!
 //! `cargo run -p catraca --features shared --example background_job`
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use catraca::limiter::check_until_ready;
 use catraca::{Catalog, Check, Engine, Error, Limiter};
-use tokio::time::Instant;
 
 const CATALOG: &str = r#"
 [policy.mail]
@@ -45,6 +44,7 @@ mod tests {
     use std::time::SystemTime;
 
     use catraca::Clock;
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -65,7 +65,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_job_waits_exactly_as_long_as_announced() -> Result<(), Box<dyn std::error::Error>> {
         let start = Instant::now();
-        let sent = send_messages(&engine()?, 6, start + Duration::from_secs(10)).await?;
+        let sent = send_messages(&engine()?, 6, (start + Duration::from_secs(10)).into()).await?;
         assert_eq!((sent, start.elapsed()), (6, Duration::from_secs(2)));
         Ok(())
     }
@@ -74,7 +74,8 @@ mod tests {
     async fn a_job_gives_up_without_waiting_for_the_deadline()
     -> Result<(), Box<dyn std::error::Error>> {
         let start = Instant::now();
-        let sent = send_messages(&engine()?, 6, start + Duration::from_millis(1_999)).await?;
+        let sent =
+            send_messages(&engine()?, 6, (start + Duration::from_millis(1_999)).into()).await?;
         assert_eq!((sent, start.elapsed()), (4, Duration::from_secs(1)));
         Ok(())
     }

@@ -131,6 +131,7 @@ impl App {
     }
 
     /// The current instant, by the clock of this process.
+    #[doc(hidden)]
     pub fn now(&self) -> Time {
         self.engine().now()
     }

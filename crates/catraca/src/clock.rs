@@ -71,7 +71,7 @@ impl Clock for SystemClock {
 /// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 15m'")?;
 /// let clock = ManualClock::at(SystemTime::UNIX_EPOCH);
 /// let engine = Engine::builder(catalog).clock(clock.clone()).build();
-/// let login = engine.gate("login", ["ip"])?;
+/// let login = engine.gate("login")?;
 ///
 /// assert!(login.check(["198.51.100.7"])?.allowed);
 /// clock.advance(Duration::from_secs(15 * 60 - 1));

@@ -129,7 +129,7 @@ impl<S> Engine<S> {
     ///
     /// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '1 per 1m'")?;
     /// let engine = Engine::new(catalog);
-    /// let api = engine.gate("api", ["ip"])?;
+    /// let api = engine.gate("api")?;
     /// assert!(api.check(["198.51.100.7"])?.allowed);
     /// assert!(!api.check(["198.51.100.7"])?.allowed);
     /// engine.reload(Catalog::parse("[policy.api]\n by = ['ip']\n window = '2 per 1m'")?);
@@ -166,7 +166,7 @@ impl<S> Engine<S> {
     ///
     /// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '0 per 1m'")?;
     /// let engine = Engine::new(catalog);
-    /// let api = engine.gate("api", ["ip"])?;
+    /// let api = engine.gate("api")?;
     /// assert!(!api.check(["198.51.100.7"])?.allowed);
     /// engine.set_mode("api", Some(Mode::Shadow))?; // decided and reported, but never denied
     /// assert!(api.check(["198.51.100.7"])?.allowed);

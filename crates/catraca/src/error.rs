@@ -9,6 +9,16 @@ use crate::client::ClientError;
 use crate::store::StoreError;
 
 /// Why a call has no result.
+///
+/// ```
+/// use catraca::{Catalog, Check, Engine, Error};
+///
+/// let engine = Engine::new(Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 1m'")?);
+/// let error = engine.check(&Check::new("logn", [("ip", "198.51.100.7")])).unwrap_err();
+/// let Error::Refused(refusal) = error else { panic!("the store works") };
+/// assert_eq!(refusal.code(), "unknown-gate");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

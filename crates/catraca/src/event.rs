@@ -17,6 +17,25 @@ use catraca_core::time::{Span, Time};
 use crate::settlement::{SettleState, Settlement};
 
 /// A fact that is reported to the listener.
+///
+/// ```
+/// use std::sync::mpsc::channel;
+///
+/// use catraca::{Catalog, Check, Engine, Event};
+///
+/// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '0 per 1m'\n block = '1h'")?;
+/// let (sender, blocked) = channel();
+/// let engine = Engine::builder(catalog)
+///     .listener(move |event| {
+///         if let Event::Blocked { block, .. } = event {
+///             let _ = sender.send(block.subject.policy.to_string());
+///         }
+///     })
+///     .build();
+/// engine.check(&Check::new("login", [("ip", "198.51.100.7")]))?;
+/// assert_eq!(blocked.try_recv()?, "login");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {

@@ -17,6 +17,7 @@ pub use route_values::RouteValues;
 
 /// A value that must be sent once is ambiguous.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AmbiguousValue {
     /// A header was sent twice, or is not ASCII.
     #[error("`{name}` must be sent once and in ASCII")]
@@ -39,6 +40,17 @@ pub enum AmbiguousValue {
 }
 
 /// The value of a header that must be sent at most once.
+///
+/// ```
+/// use catraca::http_request::header_once;
+/// use http::{HeaderMap, HeaderValue};
+///
+/// let mut headers = HeaderMap::new();
+/// headers.append("x-tenant", HeaderValue::from_static("acme"));
+/// assert_eq!(header_once(&headers, "X-Tenant"), Ok(Some("acme")));
+/// headers.append("x-tenant", HeaderValue::from_static("other"));
+/// assert!(header_once(&headers, "x-tenant").is_err());
+/// ```
 pub fn header_once<'h>(
     headers: &'h HeaderMap,
     name: &str,

@@ -1,6 +1,23 @@
 //! A decision as an HTTP response: its status, its headers and its problem body.
 //!
 //! The server's authorize calls and the tower layer respond alike, because both use this module.
+//!
+//! ```
+//! use catraca::http_response::{ProblemDenial, ratelimit_headers, response_status};
+//! use catraca::{Catalog, Check, Engine};
+//! use http::{HeaderMap, StatusCode};
+//!
+//! let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '0 per 1m'")?);
+//! let decision = engine.check(&Check::new("api", [("ip", "198.51.100.7")]))?;
+//! let status = response_status(&decision);
+//! let mut headers = HeaderMap::new();
+//! ratelimit_headers::write(&decision, false, &mut headers);
+//! assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+//! assert_eq!(headers["ratelimit-policy"], "\"api\";q=0;w=60");
+//! let body = ProblemDenial::new(&decision, status).to_json(); // application/problem+json
+//! # assert!(String::from_utf8(body)?.contains("over_limit"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod problem_denial;
 pub mod ratelimit_headers;

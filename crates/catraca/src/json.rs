@@ -15,6 +15,7 @@ mod tests;
 mod words;
 
 use std::borrow::Cow;
+use std::time::SystemTime;
 
 use crate::settlement::{BucketState, CreditResult, SettledRow, Settlement};
 use catraca_core::decision::{Decision, DecisionRow, WindowQuota};
@@ -36,6 +37,17 @@ pub use settlement::{SettledRowBody, SettlementBody};
 pub use words::{CreditReasonWord, ModeWord, OriginWord, ReasonWord, SettleStateWord, origin_name};
 
 /// Serializes the borrowed value as its JSON body.
+///
+/// ```
+/// use catraca::json::AsJson;
+/// use catraca::{Catalog, Check, Engine};
+///
+/// let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?);
+/// let decision = engine.check(&Check::new("api", [("ip", "198.51.100.7")]))?;
+/// let json = serde_json::to_value(AsJson(&decision))?;
+/// assert_eq!((&json["allowed"], &json["remaining"]), (&true.into(), &8.into()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct AsJson<T>(pub T);
 
@@ -65,7 +77,13 @@ impl<T: Clone> Default for JsonRows<'_, T> {
 
 /// An instant in RFC 3339, in UTC.
 #[derive(Clone, Copy, Debug)]
-pub struct InstantText(pub Time);
+pub struct InstantText(#[doc(hidden)] pub Time);
+
+impl From<InstantText> for SystemTime {
+    fn from(instant: InstantText) -> Self {
+        instant.0.into()
+    }
+}
 
 impl Serialize for InstantText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -40,10 +40,16 @@
 //! - `shared`: `App`, the async operations over a store that several nodes share.
 //! - `redis`, `postgres-store`: that store in Redis, or in PostgreSQL.
 //! - `records`, `postgres`: durable records in SQLite, or in PostgreSQL too.
+//! - `tower`, `axum`: a layer for services of tower, and the address of the peer from axum.
+//! - `client`: a client of a server, with the same operations and with locks.
+//! - `http`: decisions as HTTP responses, for servers of your own.
 //! - `json`, `schema`: the bodies of the HTTP API, and their JSON Schemas.
 //! - `full`: everything.
 //!
 //! A catalog that needs a feature which is not enabled is refused; the error names the feature.
+
+// docs.rs builds with nightly and shows the feature that each item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "shared")]
 pub mod app;
@@ -118,7 +124,7 @@ pub use catraca_core::digest::Secret;
 pub use catraca_core::outcome::Outcome;
 pub use catraca_core::refusal::Refusal;
 pub use catraca_core::request::Check;
-pub use catraca_core::subject::Subject;
+pub use catraca_core::subject::{AttributeValue, Subject};
 // For the programs of this workspace: users of the library pass and get the types of std.
 #[doc(hidden)]
 pub use catraca_core::time::{Span, Time};

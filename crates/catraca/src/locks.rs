@@ -6,6 +6,27 @@
 //! operators, `undo` reverts grants that no caller was answered with. [`LockService`] is the same
 //! for programs, here and on a server, and [`Lock`] its guard. Locks fail closed: without an
 //! answer of the store in time, and without the promised durability, nothing is granted.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use catraca::locks::{LocalLocks, Locks, LockRequest, LockService, NotGranted};
+//! use catraca::{Secret, SystemClock};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let locks = Locks::in_memory(Arc::new(SystemClock::new()), &Secret::from_bytes([7; 32]));
+//! let locks = LocalLocks::new(Arc::new(locks), Default::default()); // or a `Client`
+//! let Ok(lock) = locks.lock(LockRequest::new("payment", "order-7")).await? else {
+//!     return Ok(()); // another program has it
+//! };
+//! println!("write with fence {}", lock.fence());
+//! let second = locks.lock(LockRequest::new("payment", "order-7")).await?;
+//! assert!(matches!(second, Err(NotGranted::Taken(taken)) if taken.taken == "order-7"));
+//! lock.release().await?;
+//! # Ok(())
+//! # }
+//! ```
 
 mod acquire;
 mod admin;
@@ -30,7 +51,7 @@ use std::time::Duration;
 
 use catraca_core::digest::Secret;
 use catraca_core::lock::{Durability, LeaseId, LockOp, LockOutcome, LockReply};
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Time;
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
@@ -87,6 +108,7 @@ pub struct TimedReply<T> {
     /// The reply.
     pub reply: T,
     /// The instant.
+    #[doc(hidden)]
     pub now: Time,
 }
 
@@ -185,7 +207,7 @@ impl Locks {
 
     /// How long nothing is granted after a start, because leases of the previous process may still
     /// be valid.
-    pub fn startup_wait(&self) -> Option<Span> {
+    pub fn startup_wait(&self) -> Option<Duration> {
         self.store.startup_wait()
     }
 

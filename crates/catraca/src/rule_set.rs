@@ -21,6 +21,7 @@ use catraca_core::route::UNROUTED;
 use catraca_core::select::{Selector, normalise};
 use catraca_core::subject::Subject;
 use catraca_core::time::Time;
+use smallvec::SmallVec;
 
 /// Everything that a decision depends on, except stored state.
 #[derive(Clone, Debug)]
@@ -250,7 +251,8 @@ impl RuleSet {
         }
         let mut addresses = Vec::new();
         let mut normalised = Vec::new();
-        for (name, raw) in subject.pairs().iter().filter(|(_, raw)| !raw.is_empty()) {
+        let pairs: SmallVec<[(&str, Cow<'_, str>); 4]> = subject.pairs().collect();
+        for (name, raw) in pairs.iter().filter(|(_, raw)| !raw.is_empty()) {
             if self.catalog.attribute_kind(name) == AttributeKind::Ip {
                 addresses.extend(Address::parse(raw).ok());
             }

@@ -1,4 +1,32 @@
 //! Results of settle, credit, block, buckets and reconcile.
+//!
+//! ```
+//! # #[cfg(feature = "settle")] {
+//! use std::time::Duration;
+//!
+//! use catraca::settlement::SettleState;
+//! use catraca::{Catalog, Check, Engine, Outcome, Settle, Subject};
+//!
+//! let catalog = Catalog::parse(r#"
+//!     [policy.lookup]
+//!     by     = ["payer"]
+//!     bucket = { size = 100, refill = "1 per 1m" }
+//!     cost   = { "404" = 20, default = 0 }
+//! "#)?;
+//! let engine = Engine::new(catalog);
+//! let decision = engine.check(&Check::new("lookup", [("payer", "a")]))?;
+//! let ticket = decision.ticket.expect("the cost depends on the outcome");
+//! let outcome = Outcome::status(404);
+//! let settled = engine.settle(&Settle::ticket(&ticket, &outcome))?;
+//! assert_eq!((settled.state, settled.rows[0].charged), (SettleState::Applied, 20));
+//! let again = engine.settle(&Settle::ticket(&ticket, &outcome))?;
+//! assert_eq!(again.state, SettleState::Again);
+//!
+//! let bucket = engine.bucket_state("default", "lookup", &Subject::from([("payer", "a")]))?;
+//! assert_eq!((bucket.balance, bucket.refill_period()), (80, Duration::from_secs(60)));
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::time::{Duration, SystemTime};
 

@@ -60,6 +60,13 @@ pub(crate) struct SharedDriver {
 }
 
 /// Options of a node of several that share a store.
+///
+/// ```
+/// use catraca::SharedOptions;
+///
+/// let options = SharedOptions { nodes: 3, ..SharedOptions::default() };
+/// assert!(options.deny_cache);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SharedOptions {
     /// How many nodes use the store. In the local fallback each node applies its share of a limit.

@@ -17,6 +17,30 @@ use catraca_core::time::Time;
 pub use open::{OpenOptions, OpenStoreError, SharedStores, StoreKind, open};
 
 /// Stores cells and applies batches to them.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use catraca::core::batch::{Batch, Reply};
+/// use catraca::store::{Store, StoreError, When};
+/// use catraca::{Catalog, Engine, Memory, MemoryOptions, SystemClock};
+///
+/// /// Prints every batch.
+/// struct PrintingStore(Memory);
+///
+/// impl Store for PrintingStore {
+///     fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
+///         println!("{batch:?}");
+///         self.0.apply(batch, when)
+///     }
+/// }
+///
+/// let memory = Memory::new(MemoryOptions::default(), Arc::new(SystemClock::new()));
+/// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+/// let engine = Engine::builder(catalog).build_with_store(PrintingStore(memory));
+/// assert!(engine.gate("api")?.check(["198.51.100.7"])?.allowed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Store: Send + Sync {
     /// Applies a batch atomically and returns the reply variant of the same name.
     fn apply(&self, batch: &Batch, when: When) -> Result<Reply, StoreError>;

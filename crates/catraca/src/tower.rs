@@ -55,12 +55,14 @@ mod service;
 mod settings;
 
 pub use body::LimitedBody;
+pub use catraca_core::address::forwarded::AddressSource;
+pub use catraca_core::address::{AddressRange, RangeError};
 pub use extract::{AttributeExtractor, ExtractError, Header, PathSegment};
 pub use future::ResponseFuture;
 pub use layer::RateLimitLayer;
 pub use outcome_report::OutcomeReport;
 pub use outcome_source::OUTCOME_BODY_BYTES_MAX;
-pub use peer_address::{ForwardedAddress, PeerAddr, PeerAddress};
+pub use peer_address::{ForwardedAddress, ForwardedAddressError, PeerAddr, PeerAddress};
 pub use rejection::Rejection;
 pub use service::RateLimit;
 pub use settings::FailureMode;

@@ -9,6 +9,11 @@ pub fn is_postgres(url: &str) -> bool {
 
 /// A URL for logs and errors: without the password, which is between the user and the last `@`, and
 /// without the query, which may contain one.
+///
+/// ```
+/// let shown = catraca::url::redact("redis://user:secret@cache.example:6379/0");
+/// assert_eq!(shown, "redis://user:…@cache.example:6379/0");
+/// ```
 pub fn redact(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         // Even an invalid URL may contain a password before its last `@`.

@@ -58,7 +58,7 @@ fn limits_and_blocks_need_no_feature() {
         range = '192.0.2.0/24'
     ";
     let engine = Engine::new(Catalog::parse(text).unwrap());
-    let both = engine.gate("both", ["ip"]).unwrap();
+    let both = engine.gate_by("both", ["ip"]).unwrap();
     assert!(both.check(["198.51.100.7"]).unwrap().allowed);
     let denied = both.check(["198.51.100.7"]).unwrap();
     assert_eq!(denied.retry_after(), Some(std::time::Duration::from_secs(30 * 60)));

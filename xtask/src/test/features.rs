@@ -1,10 +1,14 @@
 //! Each cargo feature of the library alone: it compiles without warnings, and a catalog that needs
-//! another feature is refused with its name. The documentation shows the types of std.
+//! another feature is refused with its name. The default features need few crates, the examples
+//! compile with the features that they require, the documentation shows the types of std, and the
+//! migration from tower_governor runs.
 //!
 //! Uses the `dev` profile without debug information. Every feature has its own set of dependencies,
 //! so little of what the other parts build could be used here, and code that is built for one short
 //! test need not be optimized.
 
+mod dependencies;
+mod examples;
 mod std_times;
 
 use std::process::Command;
@@ -25,7 +29,19 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
         let mut test = cargo(context, "test", &["--features", features]);
         context.processes.run(test.args(["--test", "missing_features"]))?;
     }
-    std_times::run(context)
+    dependencies::run(context)?;
+    examples::run(context)?;
+    std_times::run(context)?;
+    run_migration(context)
+}
+
+/// Compiles and runs the migration from tower_governor in the guide, before and after. It is a crate
+/// of its own, so that the lock file of the product does not contain tower_governor.
+fn run_migration(context: &TestContext) -> Result<()> {
+    let args = ["test", "--doc", "--manifest-path", "bench/layer/Cargo.toml", "--locked"];
+    let mut cargo = context.repo.cargo(&args);
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "false").env("CARGO_INCREMENTAL", "0");
+    context.processes.run(&mut cargo)
 }
 
 /// A cargo command for the library.

@@ -20,6 +20,7 @@ pub struct AddressRange(IpNet);
 
 /// Why a text is not a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RangeError {
     /// Bits set beyond the prefix.
     StrayBits {
@@ -119,6 +120,28 @@ impl AddressRange {
 impl From<Address> for AddressRange {
     fn from(address: Address) -> Self {
         Self(IpNet::from(address.ip()))
+    }
+}
+
+impl TryFrom<&str> for AddressRange {
+    type Error = RangeError;
+
+    fn try_from(text: &str) -> Result<Self, RangeError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for AddressRange {
+    type Error = RangeError;
+
+    fn try_from(text: String) -> Result<Self, RangeError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<IpAddr> for AddressRange {
+    fn from(address: IpAddr) -> Self {
+        Address::from(address).into()
     }
 }
 

@@ -11,6 +11,7 @@ pub struct Percent(u32);
 
 /// Why a text is not a percentage.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PercentError {
     /// Not a number and a percent sign.
     Malformed {

@@ -32,6 +32,19 @@ pub fn normalise<'s>(
         .map_err(|why| Refusal::BadAttribute { attribute: attribute.to_owned(), why })
 }
 
+/// The normal form of a value of a subject.
+#[inline]
+pub(crate) fn normalise_value<'s>(
+    catalog: &Catalog,
+    attribute: &str,
+    raw: Cow<'s, str>,
+) -> Result<Cow<'s, str>, Refusal> {
+    match raw {
+        Cow::Borrowed(raw) => normalise(catalog, attribute, raw),
+        Cow::Owned(raw) => Ok(Cow::Owned(normalise(catalog, attribute, &raw)?.into_owned())),
+    }
+}
+
 /// The normal form of a value of this kind; the error does not show the value.
 pub fn normal_form(
     kind: AttributeKind,

@@ -12,6 +12,7 @@ pub struct Span(i64);
 
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SpanError {
     /// Not a number and a unit.
     Malformed {

@@ -91,10 +91,10 @@ impl Caller {
         mut subject: Subject<'a>,
     ) -> Result<Subject<'a>, AuthError> {
         for (name, value) in &self.fix {
-            let stated = subject.pairs().iter().find(|(stated, _)| stated == name);
-            match stated.map(|(_, stated)| *stated) {
+            let stated = subject.pairs().find(|(stated, _)| stated == name);
+            match stated.map(|(_, stated)| stated) {
                 None => subject = subject.with(name, value),
-                Some(stated) if stated == value => {}
+                Some(stated) if stated == *value => {}
                 Some(_) => return Err(AuthError::FixedAttribute(name.clone())),
             }
         }

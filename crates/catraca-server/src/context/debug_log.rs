@@ -36,16 +36,16 @@ pub fn log_decision(context: &ServerContext, check: &Check<'_>, result: &Result<
 /// [`LogSubjects::Clear`], all that are not private are shown in clear.
 fn caller(context: &ServerContext, check: &Check<'_>) -> String {
     let catalog = context.app.catalog();
-    let read = check.subject.pairs().iter().filter(|(name, _)| catalog.is_caller_attribute(name));
+    let read = check.subject.pairs().filter(|(name, _)| catalog.is_caller_attribute(name));
     let texts = read.filter_map(|(name, value)| {
-        let attribute = catalog.attributes.get(*name);
+        let attribute = catalog.attributes.get(name);
         let clear = match context.observer.log_subjects {
             LogSubjects::Clear => !catalog.is_private(name),
             LogSubjects::Pseudonym => {
                 attribute.is_some_and(|own| !own.private && own.kind != AttributeKind::Ip)
             }
         };
-        let pseudonym = context.app.engine().pseudonym(name, value).ok()?;
+        let pseudonym = context.app.engine().pseudonym(name, &value).ok()?;
         // Quoted, so that a value cannot look like another attribute.
         Some(if clear { format!("{name}={value:?}") } else { format!("{name}={pseudonym}") })
     });

@@ -96,7 +96,9 @@ impl Backend {
         keys.check(&setup.records)?;
         let (engine, outcome) = setup.builder.restore(&config.snapshot)?;
         let (since, sequence) = match outcome {
-            RestoreOutcome::Read { created_at, sequence, .. } => (Some(created_at), sequence),
+            RestoreOutcome::Read { created_at, sequence, .. } => {
+                (Some(created_at.into()), sequence)
+            }
             RestoreOutcome::Missing => (None, 0),
         };
         // Read first: a resume may write.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use catraca::core::lock::Durability;
 use catraca::locks::{Journal, MemoryLocks, RestoredLock};
 use catraca::records::{RecordedLock, Records};
-use catraca::{Locks, Secret, SystemClock};
+use catraca::{Locks, Secret, Span, SystemClock};
 use tracing::warn;
 
 use crate::observe::Observer;
@@ -33,7 +33,7 @@ pub fn open(secret: &Secret, records: &Arc<Records>, durability: Durability) -> 
     let store = MemoryLocks::open(clock, journal, durability, restored);
     let locks = Locks::new(Arc::new(store), secret);
     if let Some(wait) = locks.startup_wait() {
-        let seconds = wait.ceil_secs();
+        let seconds = Span::from(wait).ceil_secs();
         warn!(seconds, "no locks granted yet: leases of the previous process may still be valid");
     }
     Ok(locks)

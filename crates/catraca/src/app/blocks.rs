@@ -1,5 +1,7 @@
 //! Blocks for operators: list, show with history, create and release.
 
+use std::time::SystemTime;
+
 use catraca_core::batch::BlockReply;
 use catraca_core::cell::block::BlockProposal;
 use catraca_core::refusal::Refusal;
@@ -34,6 +36,7 @@ pub struct ReleasedBlock {
     /// The block before the release.
     pub before: BlockRow,
     /// The instant before the release.
+    #[doc(hidden)]
     pub at: Time,
     /// The block after the release, if the records still have it.
     pub after: Option<BlockRow>,
@@ -41,6 +44,13 @@ pub struct ReleasedBlock {
     pub members: Vec<BlockRow>,
     /// Whether the release is on disk.
     pub durable: bool,
+}
+
+impl ReleasedBlock {
+    /// The instant before the release.
+    pub fn at(&self) -> SystemTime {
+        self.at.into()
+    }
 }
 
 /// A block of a list.

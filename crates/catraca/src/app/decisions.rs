@@ -1,9 +1,10 @@
 //! Decisions: check, peek, credit, and the levels of buckets.
 
+use std::time::SystemTime;
+
 use catraca_core::decision::Decision;
 use catraca_core::request::{CHECKS_MAX, Check};
 use catraca_core::subject::Subject;
-use catraca_core::time::Time;
 
 use super::{App, AppError};
 use crate::engine::{BucketObservation, CheckMode, Credit};
@@ -18,6 +19,21 @@ impl App {
     }
 
     /// Returns the decision that a check would return. Charges nothing and starts no block.
+    ///
+    /// ```
+    /// use catraca::{App, Catalog, Check, Engine};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+    /// let app = App::local(Engine::new(catalog)).build();
+    /// let check = Check::new("api", [("ip", "198.51.100.7")]);
+    /// app.check(&check).await?;
+    /// assert_eq!(app.peek(&check).await?.remaining, Some(8));
+    /// assert_eq!(app.peek(&check).await?.remaining, Some(8));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn peek(&self, check: &Check<'_>) -> Result<Decision, Error> {
         self.decide(check, CheckMode::Peek).await
     }
@@ -79,9 +95,10 @@ impl App {
         &self,
         namespace: &str,
         subject: &Subject<'_>,
-        observed_at: Time,
+        observed_at: impl Into<SystemTime>,
         states: &[BucketObservation<'_>],
     ) -> Result<Reconciliation, Error> {
+        let observed_at = observed_at.into().into();
         let rules = self.rules();
         let exchange =
             self.engine().reconcile_exchange(&rules, namespace, subject, observed_at, states)?;

@@ -1,5 +1,7 @@
 //! Inspect: all there is to know of a subject, in one answer. Changes nothing.
 
+use std::time::SystemTime;
+
 use catraca_core::decision::{DecisionRow, Reason};
 use catraca_core::lists::AccessListEntry;
 use catraca_core::refusal::Refusal;
@@ -48,10 +50,22 @@ pub enum EntrySource {
     /// An operator added it at run time.
     RunTime {
         /// When it was added or last changed; absent if the records do not have it yet.
+        #[doc(hidden)]
         since: Option<Time>,
         /// The operator, if the records have one.
         by: Option<String>,
     },
+}
+
+impl EntrySource {
+    /// When an entry of an operator was added or last changed; absent if the records do not have
+    /// it yet.
+    pub fn since(&self) -> Option<SystemTime> {
+        match self {
+            Self::RunTime { since, .. } => since.map(SystemTime::from),
+            Self::Catalog => None,
+        }
+    }
 }
 
 /// The figures of one policy for a subject, as a check of cost one would see them.
@@ -133,9 +147,9 @@ impl App {
             // Without lists: they would hide the figures.
             let check = Check {
                 namespace,
-                subject: copy(subject),
+                subject: subject.reborrow(),
                 lists: false,
-                ..Check::new(&policy.name, [])
+                ..Check::new(&policy.name, Subject::new())
             };
             let decision = match self.peek(&check).await {
                 Ok(decision) => decision,
@@ -156,7 +170,7 @@ impl App {
     fn facts_of(&self, namespace: &str, subject: &Subject<'_>) -> Result<FactMap, AppError> {
         let mut facts = FactMap::new();
         for (attribute, value) in subject.pairs() {
-            facts.extend(self.facts_in_namespace(namespace, attribute, value)?);
+            facts.extend(self.facts_in_namespace(namespace, attribute, &value)?);
         }
         Ok(facts)
     }
@@ -171,7 +185,7 @@ impl App {
             return Ok(blocks);
         }
         for (attribute, value) in subject.pairs() {
-            let about = self.stored_values(attribute, value)?;
+            let about = self.stored_values(attribute, &value)?;
             let namespace = Some(namespace.to_owned());
             let query = BlockQuery { namespace, about, ..BlockQuery::default() };
             let page = self.recorded_blocks(query).await?;
@@ -188,9 +202,4 @@ impl App {
         }
         Ok(blocks)
     }
-}
-
-/// The same subject, for a check that lives shorter.
-fn copy<'short, 'long: 'short>(subject: &Subject<'long>) -> Subject<'short> {
-    subject.pairs().iter().copied().collect()
 }

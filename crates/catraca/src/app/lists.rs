@@ -5,6 +5,7 @@
 //! longer is: callers are looked up by both forms.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use catraca_core::address::AddressRange;
 use catraca_core::lists::{AccessListEntry, ListTarget};
@@ -46,11 +47,26 @@ pub struct NewListEntry {
     /// What it is about.
     pub target: ListTargetText,
     /// When it ends; absent if it lasts until it is removed.
+    #[doc(hidden)]
     pub until: Option<Time>,
     /// The reason, shown with the entry.
     pub reason: Option<String>,
     /// The reason for the audit; `reason` if absent.
     pub why: Option<String>,
+}
+
+impl NewListEntry {
+    /// An entry for all namespaces that lasts until it is removed.
+    pub const fn new(target: ListTargetText) -> Self {
+        Self { namespace: None, target, until: None, reason: None, why: None }
+    }
+
+    /// Ends the entry at this instant.
+    #[must_use]
+    pub fn until(mut self, end: impl Into<SystemTime>) -> Self {
+        self.until = Some(end.into().into());
+        self
+    }
 }
 
 /// The entries that a call added.

@@ -1,7 +1,8 @@
 //! Operators' acts on locks, which are audited.
 
+use std::time::Duration;
+
 use catraca_core::lock::reply::{Lease, LeaseTarget};
-use catraca_core::time::Span;
 
 use super::operator::OwnedOperator;
 use super::{App, AppError};
@@ -16,9 +17,10 @@ impl App {
         namespace: &str,
         fence: i64,
         tenant: Option<&str>,
-        cool_down: Span,
+        cool_down: impl Into<Duration>,
     ) -> Result<Option<(Lease, bool)>, AppError> {
         let by = OwnedOperator::new(by)?;
+        let cool_down: Duration = cool_down.into();
         let app = self.clone();
         let namespace = namespace.to_owned();
         let tenant = tenant.map(str::to_owned);

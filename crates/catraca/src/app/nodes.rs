@@ -71,7 +71,7 @@ impl App {
     #[cfg(feature = "records")]
     pub async fn resume(
         &self,
-        snapshot: Option<catraca_core::time::Time>,
+        snapshot: Option<std::time::SystemTime>,
     ) -> Result<crate::engine::ResumeSummary, crate::engine::ResumeError> {
         let Some(records) = &self.parts.records else { return Ok(Default::default()) };
         let records = Arc::clone(records);

@@ -1,5 +1,7 @@
 //! Replaces the catalog, and records who changed what.
 
+use std::time::SystemTime;
+
 use catraca_core::catalog::Catalog;
 use catraca_core::time::Time;
 
@@ -32,9 +34,18 @@ pub struct CatalogChange<'a> {
 pub struct ReloadedCatalog {
     /// Since when the revision is in force, if it was in force already: another reload, such as
     /// that of the changed files, was faster.
+    #[doc(hidden)]
     pub in_force_since: Option<Time>,
     /// Whether the reload is on disk.
     pub durable: bool,
+}
+
+impl ReloadedCatalog {
+    /// Since when the revision is in force, if it was in force already: another reload, such as
+    /// that of the changed files, was faster.
+    pub fn in_force_since(&self) -> Option<SystemTime> {
+        self.in_force_since.map(SystemTime::from)
+    }
 }
 
 impl App {

@@ -1,5 +1,7 @@
 //! Reports from the records: counts of decisions, the most blocked subjects, and the audit.
 
+use std::time::SystemTime;
+
 use catraca_core::time::Time;
 
 use super::page_size::check_page_size;
@@ -21,10 +23,12 @@ impl App {
     pub async fn totals(
         &self,
         within: Option<&str>,
-        from: Time,
-        to: Time,
+        from: impl Into<SystemTime>,
+        to: impl Into<SystemTime>,
     ) -> Result<PeriodTotals, AppError> {
         let within = within.map(str::to_owned);
+        let from = Time::from(from.into());
+        let to = Time::from(to.into());
         self.read_records(move |records| {
             // Writes the counts that are still in memory.
             records.flush()?;
@@ -40,9 +44,10 @@ impl App {
     pub async fn top_blocked(
         &self,
         within: Option<&str>,
-        from: Time,
+        from: impl Into<SystemTime>,
         limit: u32,
     ) -> Result<Vec<TopBlocked>, AppError> {
+        let from = Time::from(from.into());
         check_page_size(limit)?;
         let within = within.map(str::to_owned);
         let found = self.read_records(move |records| {

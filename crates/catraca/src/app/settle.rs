@@ -37,6 +37,25 @@ pub fn offloaded_max() -> usize {
 
 impl App {
     /// Applies the outcome of an admitted check, once. A second settle returns the first result.
+    ///
+    /// ```
+    /// # #[cfg(not(feature = "settle"))] fn main() {}
+    /// # #[cfg(feature = "settle")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use catraca::{App, Catalog, Check, Engine, Outcome, Settle};
+    ///
+    /// let limit = "[policy.api]\n by = ['ip']\n window = '9 per 1m'";
+    /// let catalog = Catalog::parse(&format!("{limit}\n cost = {{ '404' = 5, default = 0 }}"))?;
+    /// let app = App::local(Engine::new(catalog)).build();
+    /// let decision = app.check(&Check::new("api", [("ip", "198.51.100.7")])).await?;
+    /// let ticket = decision.ticket.expect("the cost depends on the outcome");
+    /// let answer = app.settle(&Settle::ticket(&ticket, &Outcome::status(404))).await?;
+    /// assert_eq!(answer.settlement.rows[0].charged, 5);
+    /// assert_eq!(answer.durable, None); // it started no block
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn settle(&self, call: &Settle<'_>) -> Result<SettleAnswer, AppError> {
         if self.estimated_work(call.outcome) < OFFLOAD_WORK {
             return self.settle_here(call).await;

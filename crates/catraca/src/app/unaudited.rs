@@ -9,6 +9,24 @@ use crate::settlement::BlockResult;
 
 impl App {
     /// Blocks a subject under one policy. For an `each` policy, blocks every key of the subject.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use catraca::{App, BlockProposal, Catalog, Check, Engine, Subject};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+    /// let app = App::local(Engine::new(catalog)).build();
+    /// let subject = Subject::from([("ip", "198.51.100.7")]);
+    /// let proposal = BlockProposal::by_operator(Duration::from_secs(3_600), Some("abuse"));
+    /// app.block_unaudited("default", "api", &subject, proposal).await?;
+    /// assert!(!app.check(&Check::new("api", subject.clone())).await?.allowed);
+    /// assert!(app.unblock_unaudited("default", "api", &subject).await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn block_unaudited(
         &self,
         namespace: &str,

@@ -97,7 +97,7 @@ impl BlockedChecks {
         text(check.gate);
         for (name, value) in check.subject.pairs() {
             text(name);
-            text(value);
+            text(&value);
         }
         digest.update(&check.cost.unwrap_or(-1).to_le_bytes()).update(&[u8::from(check.lists)]);
         let mut key = [0; 16];

@@ -19,6 +19,8 @@ use super::transport::{Transport, request_headers};
 use super::verify::AddressWatch;
 use super::{Client, ClientParts, limit_wait};
 
+/// The default name of the program: that of this library.
+const DEFAULT_CALLER: &str = concat!("catraca-rust/", env!("CARGO_PKG_VERSION"));
 /// The default deadline of a call.
 const DEADLINE: Duration = Duration::from_millis(500);
 /// The default number of connections.
@@ -32,13 +34,30 @@ const BLOCKED_MAX: usize = 10_000;
 const BLOCK_STALENESS: Duration = Duration::from_secs(5);
 
 /// Options of a [`Client`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use catraca::client::{Client, ClientBuildError, FailMode};
+///
+/// let client = Client::builder("https://limits.example.org")
+///     .key("catraca_0123abcd")
+///     .caller("shop/1.4")
+///     .deadline(Duration::from_millis(50))
+///     .fail(FailMode::Closed)
+///     .build()?;
+/// # drop(client);
+/// let error = Client::builder("localhost:7878").build().unwrap_err();
+/// assert!(matches!(error, ClientBuildError::Url { .. }));
+/// # Ok::<(), ClientBuildError>(())
+/// ```
 #[derive(Clone)]
 #[must_use]
 pub struct ClientBuilder {
     url: String,
     key: Option<String>,
     ca_file: Option<PathBuf>,
-    caller: Option<String>,
+    caller: String,
     deadline: Duration,
     fail_mode: FailMode,
     connections_max: usize,
@@ -87,7 +106,7 @@ impl ClientBuilder {
             url: url.to_owned(),
             key: None,
             ca_file: None,
-            caller: None,
+            caller: DEFAULT_CALLER.to_owned(),
             deadline: DEADLINE,
             fail_mode: FailMode::default(),
             connections_max: CONNECTIONS_MAX,
@@ -110,9 +129,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Names this program to the server, as `name/version`, in the header `Catraca-Caller`.
+    /// Names this program to the server, as `name/version`, in the header `Catraca-Caller`;
+    /// `catraca-rust` and the version of this crate by default.
     pub fn caller(mut self, caller: &str) -> Self {
-        self.caller = Some(caller.to_owned());
+        self.caller = caller.to_owned();
         self
     }
 
@@ -167,7 +187,7 @@ impl ClientBuilder {
         let tls = url.is_https.then(|| ServerTls::new(&url.host, self.ca_file.as_deref()));
         let tls = tls.transpose()?;
         let key = self.key.as_deref().map(bearer).transpose()?;
-        let caller = self.caller.as_deref().map(caller_header).transpose()?;
+        let caller = caller_header(&self.caller)?;
         let invalid = |error: http::Error| ClientBuildError::Url { why: error.to_string() };
         let headers = request_headers(&url, key, caller).map_err(invalid)?;
         let pool = ConnectionPool::new(self.connections_max, self.idle_max);
@@ -213,10 +233,13 @@ fn caller_header(caller: &str) -> Result<HeaderValue, ClientBuildError> {
 
 #[cfg(test)]
 mod tests {
+    use catraca_core::catalog::Catalog;
     use catraca_core::request::Check;
+    use tokio::time::{Instant, advance};
 
     use super::*;
     use crate::client::ClientError;
+    use crate::engine::Engine;
 
     #[test]
     fn mistakes_are_found_before_the_first_call() {
@@ -243,6 +266,23 @@ mod tests {
             let error = client.check(&check).await.unwrap_err();
             assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_release_is_noticed_within_five_seconds_by_default() {
+        let catalog = "[policy.login]\nby = ['ip']\nwindow = '0 per 1m'\nblock = '15m'";
+        let engine = Engine::new(Catalog::parse(catalog).unwrap());
+        let check = Check::new("login", [("ip", "::1")]);
+        engine.check(&check).unwrap();
+        let denial = engine.check(&check).unwrap();
+        assert_eq!(denial.reason.as_str(), "blocked");
+        let client = Client::builder("http://127.0.0.1:1").build().unwrap();
+        client.parts.blocked.note(&check, &denial, Instant::now());
+        advance(Duration::from_millis(4_999)).await;
+        assert!(client.check(&check).await.unwrap().cached);
+        advance(Duration::from_millis(1)).await;
+        // The server is asked again, and there is none.
+        assert!(client.check(&check).await.is_err());
     }
 
     #[test]

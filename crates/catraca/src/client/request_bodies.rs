@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use catraca_core::outcome::Outcome;
 use catraca_core::request::Check;
+use catraca_core::subject::Subject;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::engine::{CheckRef, Credit, Settle};
@@ -59,7 +60,7 @@ pub(super) struct CreditRequestBody<'a> {
 }
 
 /// The attributes of a subject, as an object.
-struct SubjectBody<'a>(&'a [(&'a str, &'a str)]);
+struct SubjectBody<'a>(Subject<'a>);
 
 /// The headers of an outcome, as an object.
 struct OutcomeHeaders<'a>(&'a [(String, String)]);
@@ -76,7 +77,7 @@ impl<'a> From<&'a Check<'_>> for CheckBody<'a> {
     fn from(check: &'a Check<'_>) -> Self {
         Self {
             gate: check.gate,
-            subject: SubjectBody(check.subject.pairs()),
+            subject: SubjectBody(check.subject.reborrow()),
             cost: check.cost,
             r#ref: check.reference,
             lists: (!check.lists).then_some(false),
@@ -92,7 +93,7 @@ impl<'a> From<&'a Settle<'_>> for SettleBody<'a> {
                 Self { ticket: Some(ticket), r#ref: None, subject: None, outcome }
             }
             CheckRef::Reference(reference, subject) => {
-                let subject = Some(SubjectBody(subject.pairs()));
+                let subject = Some(SubjectBody(subject.reborrow()));
                 Self { ticket: None, r#ref: Some(reference), subject, outcome }
             }
         }
@@ -116,20 +117,21 @@ impl<'a> From<&'a Credit<'_, '_>> for CreditRequestBody<'a> {
         Self {
             r#ref: call.reference,
             event: call.event,
-            subject: SubjectBody(call.subject.pairs()),
+            subject: SubjectBody(call.subject.reborrow()),
         }
     }
 }
 
 impl Serialize for SubjectBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_first_of_each(self.0, serializer)
+        serialize_first_of_each(self.0.pairs(), serializer)
     }
 }
 
 impl Serialize for OutcomeHeaders<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_first_of_each(self.0, serializer)
+        let pairs = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        serialize_first_of_each(pairs, serializer)
     }
 }
 
@@ -141,14 +143,13 @@ impl OutcomeHeaders<'_> {
 
 /// An object with the first value of each name: an engine reads that one, and the server refuses an
 /// object with a repeated name.
-fn serialize_first_of_each<T: AsRef<str>, S: Serializer>(
-    pairs: &[(T, T)],
+fn serialize_first_of_each<'p, V: AsRef<str>, S: Serializer>(
+    pairs: impl Iterator<Item = (&'p str, V)> + Clone,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
-    for (index, (name, value)) in pairs.iter().enumerate() {
-        let name = name.as_ref();
-        if pairs[..index].iter().all(|(earlier, _)| earlier.as_ref() != name) {
+    for (index, (name, value)) in pairs.clone().enumerate() {
+        if pairs.clone().take(index).all(|(earlier, _)| earlier != name) {
             map.serialize_entry(name, value.as_ref())?;
         }
     }

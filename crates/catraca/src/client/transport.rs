@@ -134,6 +134,11 @@ impl Transport {
         Ok(Self { pool, url, server, tls, headers, check_uri, clock })
     }
 
+    /// Whether calls carry an API key.
+    pub fn has_key(&self) -> bool {
+        self.headers.contains_key(header::AUTHORIZATION)
+    }
+
     /// The URL of the server, for messages.
     pub fn server(&self) -> &str {
         &self.server
@@ -351,7 +356,7 @@ fn backoff(attempts: u32) -> Duration {
 pub(super) fn request_headers(
     url: &ServerUrl,
     key: Option<HeaderValue>,
-    caller: Option<HeaderValue>,
+    caller: HeaderValue,
 ) -> Result<HeaderMap, http::Error> {
     let mut headers = HeaderMap::new();
     headers.insert(header::HOST, HeaderValue::try_from(&url.authority)?);
@@ -359,9 +364,7 @@ pub(super) fn request_headers(
     if let Some(key) = key {
         headers.insert(header::AUTHORIZATION, key);
     }
-    if let Some(caller) = caller {
-        headers.insert("catraca-caller", caller);
-    }
+    headers.insert("catraca-caller", caller);
     Ok(headers)
 }
 

@@ -17,7 +17,7 @@ use super::{Client, ClientError};
 /// Clocks that differ more than this are reported; `Date` itself has whole seconds.
 const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(30);
 /// This many checks with one address are reported.
-const SAME_ADDRESS_CHECKS: u64 = 1_000;
+const SAME_ADDRESS_CHECKS: u64 = 100;
 /// The attribute of addresses in all presets and examples.
 const ADDRESS: &str = "ip";
 
@@ -35,6 +35,8 @@ pub enum ClientWarning {
         /// The role.
         role: String,
     },
+    /// The key may administrate the server, which a program that checks does not need.
+    AdminKey,
     /// The clocks of this process and of the server differ, so instants such as `blocked_until`
     /// mislead.
     ClockDifference {
@@ -76,13 +78,28 @@ struct GateName {
 
 impl Client {
     /// Compares the configuration of this client with the server: the key's role, these gates, the
-    /// clock. It also reports if all checks so far had the same address. Charges nothing.
+    /// clock. It also reports if all checks so far had the same address, which is a warning in the
+    /// log of its own after 100 checks. Charges nothing.
+    ///
+    /// ```no_run
+    /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = catraca::Client::builder("http://127.0.0.1:7878").build()?;
+    /// for warning in client.verify(&["login"]).await? {
+    ///     eprintln!("{}: {warning}", warning.name());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn verify(&self, gates: &[&str]) -> Result<Vec<ClientWarning>, ClientError> {
         let mut warnings = Vec::new();
         let answer = self.call(&HttpCall::get("/v1/whoami"), Duration::ZERO).await?;
         let caller: WhoamiText = answer.read(&self.parts.transport)?;
-        if !matches!(caller.role.as_str(), "check" | "admin") {
-            warnings.push(ClientWarning::WrongRole { role: caller.role });
+        match caller.role.as_str() {
+            "check" => {}
+            // Without a key, the server has none: everybody administrates it.
+            "admin" if !self.parts.transport.has_key() => {}
+            "admin" => warnings.push(ClientWarning::AdminKey),
+            _ => warnings.push(ClientWarning::WrongRole { role: caller.role }),
         }
         let difference = clock_difference(&answer).filter(|it| *it > CLOCK_DIFFERENCE_MAX);
         warnings.extend(difference.map(|difference| ClientWarning::ClockDifference { difference }));
@@ -133,6 +150,7 @@ impl ClientWarning {
         match self {
             Self::UnknownGate { .. } => "unknown-gate",
             Self::WrongRole { .. } => "wrong-role",
+            Self::AdminKey => "admin-key",
             Self::ClockDifference { .. } => "clock-difference",
             Self::SameAddress { .. } => "same-address",
         }
@@ -149,6 +167,10 @@ impl fmt::Display for ClientWarning {
             Self::WrongRole { role } => write!(
                 f,
                 "the key has the role `{role}`, which permits no checks: use a key of role `check`"
+            ),
+            Self::AdminKey => f.write_str(
+                "the key has the role `admin`, which a program that checks does not need: use a \
+                 key of role `check`",
             ),
             Self::ClockDifference { difference } => write!(
                 f,
@@ -187,11 +209,16 @@ impl AddressWatch {
         }
         let Some(address) = subject.get(ADDRESS) else { return };
         let mut first = self.first.lock();
-        let first = first.get_or_insert_with(|| address.into());
+        let first = first.get_or_insert_with(|| (*address).into());
         if **first != *address {
             self.has_others.store(true, Ordering::Relaxed);
         }
-        self.checks.fetch_add(1, Ordering::Relaxed);
+        let checks = self.checks.fetch_add(1, Ordering::Relaxed) + 1;
+        if checks == SAME_ADDRESS_CHECKS
+            && let Some(warning) = self.warning()
+        {
+            tracing::warn!(warning = warning.name(), "{warning}");
+        }
     }
 
     fn warning(&self) -> Option<ClientWarning> {
@@ -203,6 +230,8 @@ impl AddressWatch {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -218,5 +247,36 @@ mod tests {
         assert_eq!(watch.warning().map(|warning| warning.name()), Some("same-address"));
         note("198.51.100.7");
         assert_eq!(watch.warning(), None);
+    }
+
+    /// The lines of a log.
+    #[derive(Clone, Default)]
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for LogBuffer {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn one_address_in_all_checks_is_logged_once_without_a_call() {
+        let log = LogBuffer::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let watch = AddressWatch::default();
+        tracing::subscriber::with_default(subscriber, || {
+            for _ in 0..3 * SAME_ADDRESS_CHECKS {
+                watch.note(&Subject::from([("ip", "10.0.0.1")]));
+            }
+        });
+        let text = String::from_utf8(log.0.lock().clone()).unwrap();
+        assert_eq!(text.matches("same-address").count(), 1, "{text}");
+        assert!(text.contains("all 100 checks had the same `ip`"), "{text}");
     }
 }

@@ -53,6 +53,28 @@ enum CreditProgress {
 
 impl<S: Store> Engine<S> {
     /// Gives units back for a later event, once per reference and event.
+    ///
+    /// ```
+    /// # #[cfg(feature = "settle")] {
+    /// use catraca::{Catalog, Check, CheckRef, Engine, Outcome, Settle, Subject};
+    ///
+    /// let catalog = Catalog::parse(r#"
+    ///     [policy.lookup]
+    ///     by     = ["payer"]
+    ///     bucket = { size = 100, refill = "1 per 1m" }
+    ///     cost   = { "200" = 1, default = 0 }
+    ///     credit = { payment = { amount = 1, on = ["200"] } }
+    /// "#)?;
+    /// let engine = Engine::new(catalog);
+    /// let payer = Subject::from([("payer", "a")]);
+    /// engine.check(&Check::new("lookup", payer.clone()).reference("E1"))?;
+    /// let check = CheckRef::Reference("E1", payer.clone());
+    /// engine.settle(&Settle { namespace: "default", check, outcome: &Outcome::status(200) })?;
+    /// let given = engine.credit("default", "E1", "payment", &payer)?;
+    /// assert_eq!(given, Ok(vec![("lookup".into(), 1)]));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn credit(
         &self,
         namespace: &str,

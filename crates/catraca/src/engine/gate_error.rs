@@ -26,6 +26,13 @@ pub enum GateError {
         /// The attributes that the gate reads.
         known: Vec<String>,
     },
+    /// The gate does not read exactly one attribute, so the order of its values must be given.
+    AttributesNotNamed {
+        /// The gate.
+        gate: String,
+        /// The attributes that the gate reads.
+        attributes: Vec<String>,
+    },
     /// Every check with these attributes would be refused.
     Refused(Refusal),
 }
@@ -41,6 +48,11 @@ impl fmt::Display for GateError {
                 write!(f, "gate `{gate}` reads no attribute `{attribute}`, but ")?;
                 f.write_str(&known.join(", "))?;
                 suggest(f, nearest.as_deref())
+            }
+            Self::AttributesNotNamed { gate, attributes } => {
+                let count = attributes.len();
+                write!(f, "gate `{gate}` reads {count} attributes: name them in the order of ")?;
+                write!(f, "their values, `gate_by({gate:?}, {attributes:?})`")
             }
             Self::Refused(refusal) => refusal.fmt(f),
         }

@@ -12,7 +12,7 @@ use catraca_core::located::names::nearest;
 use catraca_core::policy::{KeySpec, Name, OnMissing, Policy, PolicyId};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::{Check, DEFAULT_NAMESPACE};
-use catraca_core::subject::Subject;
+use catraca_core::subject::{AttributeValue, Subject};
 
 use super::gate_error::GateError;
 use super::{CheckMode, Engine};
@@ -28,11 +28,11 @@ use crate::store::Store;
 ///
 /// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 15m'")?;
 /// let engine = Engine::new(catalog);
-/// let login = engine.gate("login", ["ip"])?;
+/// let login = engine.gate("login")?;
 ///
 /// assert!(login.check(["198.51.100.7"])?.allowed);
 /// assert!(!login.check(["198.51.100.7"])?.allowed);
-/// assert!(login.check(["203.0.113.9"])?.allowed);
+/// assert!(login.check([std::net::Ipv4Addr::new(203, 0, 113, 9)])?.allowed);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct GateHandle<'e, const N: usize, S = Memory> {
@@ -45,19 +45,43 @@ pub struct GateHandle<'e, const N: usize, S = Memory> {
 }
 
 impl<S> Engine<S> {
-    /// A gate to check often, with the names of the attributes that the checks will send. The
-    /// values are passed in the same order.
+    /// A gate to check often that reads one attribute, whose name is that of the catalog.
     ///
     /// ```
     /// use catraca::{Catalog, Engine};
     ///
     /// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 15m'")?;
     /// let engine = Engine::new(catalog);
-    /// let error = engine.gate("logn", ["ip"]).expect_err("it is misspelt");
+    /// assert!(engine.gate("login")?.check(["198.51.100.7"])?.allowed);
+    /// let error = engine.gate("logn").expect_err("it is misspelt");
     /// assert!(error.to_string().ends_with("did you mean `login`?"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn gate<const N: usize>(
+    ///
+    /// The values of several attributes could be exchanged when somebody reorders the catalog, so a
+    /// gate that reads several is an error here: name them with [`Self::gate_by`].
+    pub fn gate(&self, gate: &str) -> Result<GateHandle<'_, 1, S>, GateError> {
+        let attributes = self.gate_attributes(gate)?;
+        let [attribute] = attributes.as_slice() else {
+            return Err(GateError::AttributesNotNamed { gate: gate.to_owned(), attributes });
+        };
+        self.gate_by(gate, [attribute])
+    }
+
+    /// A gate to check often, with the names of the attributes that the checks will send. The
+    /// values are passed in the same order.
+    ///
+    /// ```
+    /// use catraca::{Catalog, Engine};
+    ///
+    /// let catalog = Catalog::parse("[policy.login]\n by = ['ip', 'user']\n window = '1 per 15m'")?;
+    /// let engine = Engine::new(catalog);
+    /// let login = engine.gate_by("login", ["user", "ip"])?;
+    /// assert!(login.check(["ana", "198.51.100.7"])?.allowed);
+    /// assert!(login.check(["rui", "198.51.100.7"])?.allowed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn gate_by<const N: usize>(
         &self,
         gate: &str,
         attributes: [&str; N],
@@ -100,7 +124,7 @@ impl<const N: usize, S> GateHandle<'_, N, S> {
 
     /// A check of this gate, to add a cost or a reference to, for [`Self::decide`]. An empty value
     /// counts as absent.
-    pub fn request<'a>(&'a self, values: [&'a str; N]) -> Check<'a> {
+    pub fn request<'a, V: Into<AttributeValue<'a>>>(&'a self, values: [V; N]) -> Check<'a> {
         let pairs = self.attributes.iter().zip(values);
         let subject = pairs.map(|(name, value)| (&**name, value)).collect::<Subject<'a>>();
         Check::new(&self.gate, subject).namespace(&self.namespace)
@@ -109,17 +133,27 @@ impl<const N: usize, S> GateHandle<'_, N, S> {
 
 impl<const N: usize, S: Store> GateHandle<'_, N, S> {
     /// Decides whether the caller may pass now. Charges every policy of the gate, or none.
-    pub fn check(&self, values: [&str; N]) -> Result<Decision, Error> {
+    pub fn check<'a, V: Into<AttributeValue<'a>>>(
+        &'a self,
+        values: [V; N],
+    ) -> Result<Decision, Error> {
         self.run(&self.request(values), CheckMode::Check)
     }
 
     /// Like [`Self::check`], with a cost of this many units.
-    pub fn check_cost(&self, values: [&str; N], cost: i64) -> Result<Decision, Error> {
+    pub fn check_cost<'a, V: Into<AttributeValue<'a>>>(
+        &'a self,
+        values: [V; N],
+        cost: i64,
+    ) -> Result<Decision, Error> {
         self.run(&self.request(values).cost(cost), CheckMode::Check)
     }
 
     /// Returns the decision that a check would return. Charges nothing and starts no block.
-    pub fn peek(&self, values: [&str; N]) -> Result<Decision, Error> {
+    pub fn peek<'a, V: Into<AttributeValue<'a>>>(
+        &'a self,
+        values: [V; N],
+    ) -> Result<Decision, Error> {
         self.run(&self.request(values), CheckMode::Peek)
     }
 
@@ -130,7 +164,7 @@ impl<const N: usize, S: Store> GateHandle<'_, N, S> {
     ///
     /// let catalog = Catalog::parse("[policy.export]\n by = ['account']\n window = '100 per 1h'")?;
     /// let engine = Engine::new(catalog);
-    /// let export = engine.gate("export", ["account"])?;
+    /// let export = engine.gate("export")?;
     /// let decision = export.decide(&export.request(["a"]).cost(40).without_lists())?;
     /// assert_eq!(decision.remaining, Some(60));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

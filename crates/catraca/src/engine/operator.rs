@@ -30,7 +30,7 @@ impl<S: Store> Engine<S> {
     /// let subject = Subject::from([("ip", "198.51.100.7")]);
     /// let proposal = BlockProposal::by_operator(Duration::from_secs(3_600), Some("abuse"));
     /// engine.block("default", "api", &subject, proposal)?;
-    /// let api = engine.gate("api", ["ip"])?;
+    /// let api = engine.gate("api")?;
     /// assert_eq!(api.check(["198.51.100.7"])?.reason.as_str(), "blocked");
     /// assert!(engine.unblock("default", "api", &subject)?);
     /// assert!(api.check(["198.51.100.7"])?.allowed);

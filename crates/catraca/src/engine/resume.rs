@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use catraca_core::batch::{Batch, BlockReply, ReconcileRow, Reply, UnblockRow};
 use catraca_core::catalog::Catalog;
@@ -44,6 +45,7 @@ pub struct ResumeSummary {
     /// Blocks for which the store had no room: worth an alarm.
     pub blocks_left_out: u64,
     /// The latest end of those.
+    #[doc(hidden)]
     pub left_out_until: Time,
     /// Keys whose block an operator had released.
     pub freed: u64,
@@ -90,17 +92,24 @@ pub enum ResumeError {
     },
 }
 
+impl ResumeSummary {
+    /// The latest end of the blocks for which the store had no room.
+    pub fn left_out_until(&self) -> SystemTime {
+        self.left_out_until.into()
+    }
+}
+
 impl<S: Store> Engine<S> {
     /// Applies what the records contain; call it before the first check. `snapshot` is the instant
     /// at which the snapshot was begun from which the store was restored, if any.
     pub fn resume(
         &self,
         records: &Records,
-        snapshot: Option<Time>,
+        snapshot: Option<SystemTime>,
     ) -> Result<ResumeSummary, ResumeError> {
         records.bind_secret(&self.keys_id())?;
         let now = self.clock.now();
-        let since = snapshot.unwrap_or(Time::ZERO);
+        let since = snapshot.map_or(Time::ZERO, Time::from);
         let catalog = Arc::clone(&self.rules.load().catalog);
         let mut batches = ResumeBatches::new(now, since, &catalog);
         let mut error = None;

@@ -172,6 +172,7 @@ impl From<&WindowQuota> for WindowBody {
 
 impl DecisionBody<'_> {
     /// The decision. A body has no instant, so the caller gives that of the decision.
+    #[doc(hidden)]
     pub fn into_decision(self, at: Time) -> Decision {
         Decision {
             allowed: self.allowed,

@@ -170,6 +170,7 @@ pub struct EndedHold {
 
 impl GrantedLease {
     /// A grant with its proof, at an instant of the clock that leases expire by.
+    #[doc(hidden)]
     pub fn new(lease: &Lease, lease_id: String, now: Time, durability: &'static str) -> Self {
         Self {
             granted: true,
@@ -212,6 +213,7 @@ impl LeaseTargetBody {
 
 impl LockConflict {
     /// A conflict, at an instant of the clock that leases expire by.
+    #[doc(hidden)]
     pub fn new(conflict: &Conflict, waiters: usize, now: Time) -> Self {
         let holder = &conflict.holder;
         let free_at = conflict.free_at;
@@ -235,6 +237,7 @@ impl LockConflict {
 
 impl RenewedLease {
     /// A renewal, at an instant of the clock that leases expire by.
+    #[doc(hidden)]
     pub fn new(lease: &Lease, now: Time) -> Self {
         Self {
             renewed: true,

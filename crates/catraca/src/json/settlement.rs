@@ -98,6 +98,7 @@ impl<'a> From<&'a SettledRow> for SettledRowBody<'a> {
 
 impl SettlementBody<'_> {
     /// The settlement. A body has no instant, so the caller gives that of the settle.
+    #[doc(hidden)]
     pub fn into_settlement(self, at: Time) -> Settlement {
         Settlement {
             state: self.state.into(),

@@ -32,6 +32,7 @@ pub struct LockAttempt {
     /// The durability of the grant.
     pub durability: Durability,
     /// When, by the clock that leases expire by.
+    #[doc(hidden)]
     pub now: Time,
 }
 
@@ -41,9 +42,9 @@ impl Locks {
         &self,
         namespace: &str,
         request: &Acquire,
-        wait: Span,
+        wait: impl Into<Duration>,
     ) -> Result<LockAttempt, LockError> {
-        let timed = match wait {
+        let timed = match Span::from(wait.into()) {
             Span::ZERO => self.acquire_at_once(namespace, request).await?,
             wait => self.acquire_in_turn(namespace, request, wait).await?,
         };

@@ -4,6 +4,7 @@
 //! other callers get their turn in between.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use catraca_core::lock::counters::{AttemptCounts, AttemptCountsKey};
 use catraca_core::lock::reply::{Lease, LeaseTarget};
@@ -24,6 +25,7 @@ const LISTED_AT_ONCE: usize = 200;
 /// Leases that one clear operation ends.
 const CLEARED_AT_ONCE: usize = 200;
 /// The longest cooldown of names after an operator ended their lease.
+#[doc(hidden)]
 pub const COOL_DOWN_MAX: Span = Span::from_secs(60);
 
 /// Which leases to list.
@@ -132,10 +134,10 @@ impl Locks {
         namespace: &str,
         fence: i64,
         tenant: Option<&str>,
-        cool_down: Span,
+        cool_down: impl Into<Duration>,
     ) -> Result<Option<Lease>, LockError> {
         let tenant = tenant.map(Box::from);
-        let cool_down = cool_down.min(COOL_DOWN_MAX);
+        let cool_down = Span::from(cool_down.into()).min(COOL_DOWN_MAX);
         let op = LockOp::Force { fence, tenant, cool_down };
         let LockOutcome::Forced(lease) = self.ask(namespace, &op).await?.outcome else {
             return Err(LockError::unexpected_reply());

@@ -1,5 +1,7 @@
 //! Errors of lock calls. A conflict is an answer, not an error.
 
+use std::time::Duration;
+
 use catraca_core::lock::LockRefusal;
 use catraca_core::time::Span;
 use thiserror::Error;
@@ -22,6 +24,7 @@ pub enum LockError {
     )]
     Starting {
         /// How much longer.
+        #[doc(hidden)]
         wait: Span,
     },
     /// The process is stopping.
@@ -51,6 +54,15 @@ pub enum LockError {
 }
 
 impl LockError {
+    /// How much longer nothing is granted, because leases of the previous process may still be
+    /// valid; absent for other errors.
+    pub fn startup_wait(&self) -> Option<Duration> {
+        match self {
+            Self::Starting { wait } => Some((*wait).into()),
+            _ => None,
+        }
+    }
+
     pub(super) fn write_failed(why: &dyn std::fmt::Display) -> Self {
         Self::WriteFailed { why: why.to_string() }
     }

@@ -108,10 +108,10 @@ impl LockStore for MemoryLocks {
         self.namespaces.lock().keys().cloned().collect()
     }
 
-    fn startup_wait(&self) -> Option<Span> {
+    fn startup_wait(&self) -> Option<Duration> {
         let now = self.context.clock.now();
         let waits = self.all_namespaces().into_iter().map(|namespace| namespace.closed_for(now));
-        waits.max().filter(|wait| *wait > Span::ZERO)
+        waits.max().filter(|wait| *wait > Span::ZERO).map(Duration::from)
     }
 
     fn totals(&self) -> Option<LockTotals<'_>> {

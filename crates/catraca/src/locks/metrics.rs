@@ -39,6 +39,7 @@ pub(super) struct DurationTimer<'h> {
 
 impl DurationHistogram {
     /// Counts one duration.
+    #[doc(hidden)]
     pub fn observe(&self, span: Span) {
         let micros = span.micros().max(0).unsigned_abs();
         let index = BOUNDS.partition_point(|bound| *bound < micros);

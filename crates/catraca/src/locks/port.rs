@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use catraca_core::lock::{Durability, LockOp, LockReply, NameDigest};
-use catraca_core::time::Span;
 #[cfg(any(feature = "redis", feature = "postgres-store"))]
 use tokio::sync::broadcast;
 
@@ -54,7 +53,7 @@ pub trait LockStore: Send + Sync + 'static {
 
     /// How long nothing is granted after a start, because leases of the previous process may still
     /// be valid.
-    fn startup_wait(&self) -> Option<Span> {
+    fn startup_wait(&self) -> Option<Duration> {
         None
     }
 

@@ -14,6 +14,30 @@ use super::lock_request::{LockRequest, SlotRequest};
 ///
 /// A program is written against this trait once. Its locks then become those of all processes by
 /// another value: every call has the same answers.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use catraca::locks::{LockRequest, LockService};
+///
+/// /// Runs on one process at a time.
+/// async fn settle_accounts<S: LockService>(locks: &S) -> Result<bool, S::Error> {
+///     let request = LockRequest::new("job", "accounts").ttl(Duration::from_secs(5));
+///     let Ok(lock) = locks.lock(request).await? else { return Ok(false) };
+///     // Work here, and stop when `lock.until_lost()` completes.
+///     lock.release().await?;
+///     Ok(true)
+/// }
+/// # use std::sync::Arc;
+/// # use catraca::locks::{LocalLocks, Locks};
+/// # use catraca::{Secret, SystemClock};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let locks = Locks::in_memory(Arc::new(SystemClock::new()), &Secret::from_bytes([7; 32]));
+/// # assert!(settle_accounts(&LocalLocks::new(Arc::new(locks), Default::default())).await?);
+/// # Ok(())
+/// # }
+/// ```
 pub trait LockService: Clone + Send + Sync + 'static {
     /// Why a call has no answer. A conflict is an answer.
     type Error: std::error::Error + Send + Sync + 'static;

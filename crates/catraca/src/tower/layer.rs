@@ -16,13 +16,40 @@ use tower_layer::Layer;
 use super::error_log::ErrorLog;
 use super::extract::{AttributeExtractor, Header, PathSegment};
 use super::grpc;
-use super::peer_address::{ForwardedAddress, PeerAddress};
+use super::peer_address::{ForwardedAddress, ForwardedAddressError, PeerAddress};
 use super::rejection::Rejection;
 use super::service::RateLimit;
 use super::settings::{Attribute, FailureMode, GateSource, Options, Settings};
 use crate::limiter::Limiter;
 
 /// Checks every request of a service, and settles its response. Clones share the limiter.
+///
+/// ```
+/// use catraca::tower::RateLimitLayer;
+/// use catraca::{Catalog, Engine};
+/// # use std::convert::Infallible;
+/// # use http::{Request, Response, StatusCode};
+/// # use http_body_util::Empty;
+/// # use tower::{Layer, ServiceExt, service_fn};
+/// # async fn handle(_: Request<()>) -> Result<Response<Empty<bytes::Bytes>>, Infallible> {
+/// #     Ok(Response::default())
+/// # }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let catalog = Catalog::parse("[policy.upload]\n by = ['account']\n window = '10 per 1m'")?;
+/// let layer = RateLimitLayer::new(Engine::new(catalog), "upload")
+///     .by_header("account", "x-account")
+///     .cost(|request| request.headers.contains_key("x-large").then_some(10));
+/// let service = layer.layer(service_fn(handle));
+///
+/// let large = Request::put("/").header("x-account", "7").header("x-large", "1").body(())?;
+/// assert_eq!(service.clone().oneshot(large).await?.status(), StatusCode::OK);
+/// let small = Request::put("/").header("x-account", "7").body(())?;
+/// assert_eq!(service.oneshot(small).await?.status(), StatusCode::TOO_MANY_REQUESTS);
+/// # Ok(())
+/// # }
+/// ```
 pub struct RateLimitLayer<L> {
     limiter: Arc<L>,
     options: Options,
@@ -72,14 +99,28 @@ impl<L: Limiter + 'static> RateLimitLayer<L> {
         self.by("ip", PeerAddress::default())
     }
 
-    /// Reads the attribute `ip` from a header of trusted proxies, such as `X-Forwarded-For`.
-    #[must_use]
-    pub fn by_forwarded_address(
+    /// Reads the attribute `ip` from a header of trusted proxies, such as `X-Forwarded-For`. Each
+    /// range of proxies is a text such as `10.0.0.0/8`, or one address.
+    ///
+    /// ```
+    /// use catraca::tower::{AddressSource, RateLimitLayer};
+    /// use catraca::{Catalog, Engine};
+    ///
+    /// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 1m'")?;
+    /// let layer = RateLimitLayer::new(Engine::new(catalog), "login")
+    ///     .by_forwarded_address(AddressSource::XForwardedFor, ["10.0.0.0/8"])?;
+    /// # drop(layer);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn by_forwarded_address<R>(
         self,
         source: AddressSource,
-        trusted: impl IntoIterator<Item = AddressRange>,
-    ) -> Self {
-        self.by("ip", ForwardedAddress::new(source, trusted))
+        trusted: impl IntoIterator<Item = R>,
+    ) -> Result<Self, ForwardedAddressError>
+    where
+        R: TryInto<AddressRange, Error: Into<ForwardedAddressError>>,
+    {
+        Ok(self.by("ip", ForwardedAddress::new(source, trusted)?))
     }
 
     /// Reads an attribute from a header, which must be sent at most once.

@@ -1,10 +1,11 @@
 //! The client's address: that of the connection, or the one that trusted proxies report.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use catraca_core::address::AddressRange;
 use catraca_core::address::forwarded::{AddressReason, AddressSource, find_client};
+use catraca_core::address::{AddressRange, RangeError};
 use http::HeaderMap;
 use http::request::Parts;
 
@@ -35,11 +36,59 @@ pub struct ForwardedAddress {
     has_warned: AtomicBool,
 }
 
+/// Why the client's address cannot be read behind proxies.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForwardedAddressError {
+    /// No proxy is trusted, so the header would never be read.
+    #[error(
+        "no proxy is trusted, so its header would never be read and all clients would share one \
+         counter: name the addresses of the proxies, or use `by_peer_address`"
+    )]
+    NoTrustedProxies,
+    /// The source is the peer, which no header reports.
+    #[error("`AddressSource::Peer` reads no header: name one, or use `by_peer_address`")]
+    NoHeader,
+    /// A range is invalid.
+    #[error("a range of trusted proxies is invalid: {0}")]
+    Range(#[from] RangeError),
+}
+
+impl From<Infallible> for ForwardedAddressError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl ForwardedAddress {
-    /// Reads one header of the proxies in these ranges, such as `X-Forwarded-For`.
-    pub fn new(source: AddressSource, trusted: impl IntoIterator<Item = AddressRange>) -> Self {
-        let trusted = trusted.into_iter().collect();
-        Self { source, trusted, has_warned: AtomicBool::new(false) }
+    /// Reads one header of the proxies in these ranges, such as `X-Forwarded-For`. A range is a
+    /// text such as `10.0.0.0/8`, or one address.
+    ///
+    /// ```
+    /// use catraca::tower::{AddressSource, ForwardedAddress, ForwardedAddressError};
+    ///
+    /// ForwardedAddress::new(AddressSource::XForwardedFor, ["10.0.0.0/8", "2001:db8::1"])?;
+    /// let none: [&str; 0] = [];
+    /// let error = ForwardedAddress::new(AddressSource::XForwardedFor, none).unwrap_err();
+    /// assert_eq!(error, ForwardedAddressError::NoTrustedProxies);
+    /// # Ok::<(), ForwardedAddressError>(())
+    /// ```
+    pub fn new<R>(
+        source: AddressSource,
+        trusted: impl IntoIterator<Item = R>,
+    ) -> Result<Self, ForwardedAddressError>
+    where
+        R: TryInto<AddressRange, Error: Into<ForwardedAddressError>>,
+    {
+        if source == AddressSource::Peer {
+            return Err(ForwardedAddressError::NoHeader);
+        }
+        let ranges = trusted.into_iter().map(|range| range.try_into().map_err(Into::into));
+        let trusted = ranges.collect::<Result<Vec<_>, ForwardedAddressError>>()?;
+        if trusted.is_empty() {
+            return Err(ForwardedAddressError::NoTrustedProxies);
+        }
+        Ok(Self { source, trusted, has_warned: AtomicBool::new(false) })
     }
 }
 

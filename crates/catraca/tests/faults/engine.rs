@@ -32,7 +32,7 @@ pub fn start(folder: &Path, records: &Arc<Records>) -> Node {
     let builder = builder.secret(Secret::from_bytes([7; 32]));
     let (engine, restored) = builder.restore(&snapshot(folder)).unwrap();
     let since = match restored {
-        RestoreOutcome::Read { created_at, .. } => Some(created_at),
+        RestoreOutcome::Read { created_at, .. } => Some(created_at.into()),
         RestoreOutcome::Missing => None,
     };
     let app = App::local(engine).records(Arc::clone(records)).build();

@@ -39,7 +39,7 @@ fn engine() -> (Engine, ManualClock) {
 fn a_handle_decides_as_a_check_by_name_does() {
     let (by_handle, clock) = engine();
     let (by_name, other_clock) = engine();
-    let all = by_handle.gate("all", ["ip", "tenant", "token"]).unwrap().namespace("shop");
+    let all = by_handle.gate_by("all", ["ip", "tenant", "token"]).unwrap().namespace("shop");
     let callers = [["198.51.100.7", "t", "abc"], ["198.51.100.7", "", ""], ["::1", "t", "x"]];
     for round in 0..12 {
         let values = callers[round % callers.len()];
@@ -55,16 +55,19 @@ fn a_handle_decides_as_a_check_by_name_does() {
 #[test]
 fn a_misspelt_gate_or_attribute_is_an_error_with_the_nearest_name() {
     let (engine, _) = engine();
-    let gate = engine.gate("logni", ["ip"]).unwrap_err();
+    let gate = engine.gate_by("logni", ["ip"]).unwrap_err();
     let nearest = Some("login".to_owned());
     assert_eq!(gate, GateError::UnknownGate { gate: "logni".to_owned(), nearest });
-    let attribute = engine.gate("api", ["tennant", "token"]).unwrap_err();
+    let attribute = engine.gate_by("api", ["tennant", "token"]).unwrap_err();
     assert_eq!(
         attribute.to_string(),
         "gate `api` reads no attribute `tennant`, but tenant, token, ip: did you mean `tenant`?"
     );
     assert_eq!(engine.gate_attributes("api").unwrap(), ["tenant", "token", "ip"]);
-    assert!(engine.gate("login", ["ip", "email"]).is_ok(), "lists may read any declared attribute");
+    assert!(
+        engine.gate_by("login", ["ip", "email"]).is_ok(),
+        "lists may read any declared attribute"
+    );
 }
 
 #[test]
@@ -72,16 +75,16 @@ fn attributes_with_which_every_check_would_be_refused_are_an_error() {
     let (engine, _) = engine();
     let missing =
         Refusal::MissingAttribute { policy: "strict".to_owned(), attribute: "account".to_owned() };
-    assert_eq!(engine.gate("strict", ["ip"]).unwrap_err(), GateError::Refused(missing));
-    let reserved = engine.gate("api", ["tenant", "token", "plan"]).unwrap_err();
+    assert_eq!(engine.gate_by("strict", ["ip"]).unwrap_err(), GateError::Refused(missing));
+    let reserved = engine.gate_by("api", ["tenant", "token", "plan"]).unwrap_err();
     assert!(matches!(reserved, GateError::Refused(Refusal::ReservedAttribute { .. })));
-    assert!(engine.gate("api", ["tenant"]).is_ok(), "`otherwise` may still apply");
+    assert!(engine.gate_by("api", ["tenant"]).is_ok(), "`otherwise` may still apply");
 }
 
 #[test]
 fn a_handle_follows_a_reload() {
     let (engine, _) = engine();
-    let login = engine.gate("login", ["ip"]).unwrap();
+    let login = engine.gate_by("login", ["ip"]).unwrap();
     assert_eq!(login.check(["198.51.100.7"]).unwrap().limit, Some(2));
     engine.reload(Catalog::parse(&CATALOG.replace("'2 per 1m'", "'3 per 1m'")).unwrap());
     let decision = login.check(["198.51.100.7"]).unwrap();
@@ -94,11 +97,25 @@ fn a_handle_follows_a_reload() {
 #[test]
 fn a_cost_and_a_reference_can_be_added() {
     let (engine, _) = engine();
-    let strict = engine.gate("strict", ["account"]).unwrap();
+    let strict = engine.gate_by("strict", ["account"]).unwrap();
     assert_eq!(strict.check_cost(["a"], 4).unwrap().remaining, Some(5));
     let decision = strict.decide(&strict.request(["a"]).cost(3).reference("r")).unwrap();
     assert_eq!(decision.remaining, Some(2));
     let refused = strict.check_cost(["a"], -1).unwrap_err();
     assert!(matches!(refused, Error::Refused(Refusal::BadCost(-1))), "{refused}");
     assert_eq!(strict.attributes().collect::<Vec<_>>(), ["account"]);
+}
+
+#[test]
+fn a_gate_of_one_attribute_needs_no_names() {
+    let engine = engine();
+    let login = engine.gate("login").unwrap();
+    assert_eq!(login.attributes().collect::<Vec<_>>(), ["ip"]);
+    let address = std::net::IpAddr::from([198, 51, 100, 7]);
+    let by_address = login.check([address]).unwrap();
+    let by_text = login.check(["198.51.100.7"]).unwrap();
+    assert_eq!(by_address.remaining.map(|left| left - 1), by_text.remaining, "one counter");
+    let error = engine.gate("all").unwrap_err();
+    assert!(matches!(&error, GateError::AttributesNotNamed { gate, .. } if gate == "all"));
+    assert!(error.to_string().contains("gate_by(\"all\", [\"ip\", "), "{error}");
 }

@@ -1,8 +1,6 @@
 //! Attributes that are read from a request: addresses, headers, path segments, closures.
 
-use catraca::core::address::AddressRange;
-use catraca::core::address::forwarded::AddressSource;
-use catraca::tower::RateLimitLayer;
+use catraca::tower::{AddressSource, ForwardedAddress, ForwardedAddressError, RateLimitLayer};
 use catraca::{Check, Engine};
 use http::request::Parts;
 use http::{HeaderValue, Request, StatusCode};
@@ -25,9 +23,9 @@ fn used(engine: &Engine, attribute: &str, value: &str) -> i64 {
 #[tokio::test]
 async fn trusted_proxies_are_read_from_the_right() {
     let (engine, _clock) = engine(BY_IP);
-    let proxies = ["10.0.0.0/8"].map(|range| AddressRange::parse(range).unwrap());
     let layer = RateLimitLayer::new(engine.clone(), "p")
-        .by_forwarded_address(AddressSource::XForwardedFor, proxies);
+        .by_forwarded_address(AddressSource::XForwardedFor, ["10.0.0.0/8"])
+        .unwrap();
     let name = "x-forwarded-for";
     let forwarded = with_header(request_from("10.0.0.1"), name, "192.0.2.66, 203.0.113.9");
     send(&layer, with_header(forwarded, name, "10.0.0.2")).await;
@@ -103,10 +101,27 @@ async fn a_forwarding_header_that_is_ignored_is_reported_once() {
         send(&peer, with_header(request(), "x-forwarded-for", "192.0.2.1")).await;
     }
     let forwarded = RateLimitLayer::new(engine, "p")
-        .by_forwarded_address(AddressSource::Forwarded, [] as [AddressRange; 0]);
+        .by_forwarded_address(AddressSource::Forwarded, ["10.0.0.0/8"])
+        .unwrap();
     for _ in 0..2 {
         send(&forwarded, with_header(request(), "forwarded", "for=192.0.2.1")).await;
     }
     let text = log.text();
     assert_eq!(text.matches("all clients share one counter").count(), 2, "{text}");
+}
+
+#[test]
+fn proxies_that_cannot_be_trusted_are_errors_at_start() {
+    let forwarded = |trusted: &[&'static str]| {
+        let trusted = trusted.iter().copied();
+        ForwardedAddress::new(AddressSource::XForwardedFor, trusted).map(drop)
+    };
+    assert_eq!(forwarded(&[]), Err(ForwardedAddressError::NoTrustedProxies));
+    let error = forwarded(&["10.0.0.1/8"]).unwrap_err().to_string();
+    assert!(error.contains("`10.0.0.1/8` is not the start of its range"), "{error}");
+    assert_eq!(forwarded(&["10.0.0.0/8", "::1"]), Ok(()));
+    let address = std::net::IpAddr::from([10, 0, 0, 1]);
+    assert!(ForwardedAddress::new(AddressSource::Forwarded, [address]).is_ok());
+    let peer = ForwardedAddress::new(AddressSource::Peer, [address]).map(drop);
+    assert_eq!(peer, Err(ForwardedAddressError::NoHeader));
 }

@@ -11,10 +11,9 @@ use catraca_conformance::TestContext;
 /// The types of `catraca_core::time`.
 const INTEGER_TYPES: [&str; 2] = ["Span", "Time"];
 
-/// Modules of the feature `full` for operators and for the stores themselves, which have the
-/// integers in rows and messages.
-const INTERNAL_MODULES: [&str; 8] =
-    ["app", "engine", "json", "locks", "postgres", "records", "redis", "shared"];
+/// Modules of the feature `full` for the stores and the records themselves, which have the integers
+/// in rows and messages.
+const INTERNAL_MODULES: [&str; 3] = ["postgres", "records", "redis"];
 
 pub(super) fn run(context: &TestContext) -> Result<()> {
     check(context, "default", &[])?;

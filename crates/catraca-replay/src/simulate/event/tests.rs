@@ -25,7 +25,7 @@ fn a_check_with_all_fields_is_parsed() {
         (parsed.gate, parsed.cost, parsed.reference, parsed.lists),
         ("login", Some(3), Some("E1"), false)
     );
-    assert_eq!(parsed.subject.pairs(), [("ip", "::1"), ("a", "b")]);
+    assert_eq!(parsed.subject, Subject::from([("ip", "::1"), ("a", "b")]));
     let (outcome, after) = event.outcome.as_ref().unwrap();
     assert_eq!(*after, Span::from_millis(40));
     assert_eq!((outcome.status, outcome.cost), (Some(404), Some(9)));

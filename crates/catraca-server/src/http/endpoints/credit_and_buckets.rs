@@ -85,10 +85,10 @@ fn xml_response(
 
 /// The category of the subject's participant, if it has both.
 fn category(request: &ApiRequest, subject: &Subject<'_>) -> Result<Option<String>, Problem> {
-    let participant = subject.pairs().iter().find(|(name, _)| *name == PARTICIPANT);
+    let participant = subject.pairs().find(|(name, _)| *name == PARTICIPANT);
     let Some((_, participant)) = participant else { return Ok(None) };
     let namespace = request.namespace();
-    let mut facts = request.app().facts_in_namespace(namespace, PARTICIPANT, participant)?;
+    let mut facts = request.app().facts_in_namespace(namespace, PARTICIPANT, &participant)?;
     Ok(facts.remove(CATEGORY))
 }
 

@@ -3,6 +3,7 @@
 //! Nothing about a caller is shown. Without a key `/readyz` says where a catalog is wrong, but not
 //! its text.
 
+use catraca::Span;
 use catraca::memory::MemoryPool;
 use hyper::http::request::Parts;
 use hyper::http::{HeaderValue, StatusCode, header};
@@ -140,7 +141,7 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
         let why = format!(
             "leases of the previous process may still be valid, so new ones are refused \
              (`locks-starting`) for {} s more; decisions are not affected",
-            wait.ceil_secs()
+            Span::from(wait).ceil_secs()
         );
         found.push(ReadinessProblem { what: "locks", place: None, why });
     }

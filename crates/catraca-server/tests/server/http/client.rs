@@ -4,6 +4,7 @@ mod batches;
 mod blocks;
 mod decisions;
 mod dropping_proxy;
+mod layer;
 mod locks;
 mod outages;
 mod verify;

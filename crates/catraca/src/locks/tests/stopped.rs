@@ -82,7 +82,7 @@ async fn a_crash_after_a_stop_in_order_is_as_careful_as_any() {
     let crashed = journal.open(begun);
     let wait = Span::from_millis(5_000);
     assert_eq!(refused(&crashed).await, LockError::Starting { wait });
-    assert_eq!(crashed.startup_wait(), Some(wait));
+    assert_eq!(crashed.startup_wait(), Some(wait.into()));
     assert_eq!(renew(&crashed, first.key, 1_000).await, RenewReply::NotHolder);
     // A shutdown during the wait keeps the remaining wait for the next start.
     sleep_ms(1_000).await;

@@ -125,7 +125,7 @@ fn a_snapshots_block_that_was_released_since_is_not_brought_back() {
     after.block("default", "login", &subject(), fraud(secs(3600))).unwrap();
     clock.set(at(3));
     records.flush().unwrap();
-    after.resume(&records, Some(at(1))).unwrap();
+    after.resume(&records, Some(at(1).into())).unwrap();
     clock.set(at(61));
     assert!(!passes(&after, "login", &[("ip", "198.51.100.7")]));
     clock.set(at(62));

@@ -106,7 +106,7 @@ fn it_stays_so_after_a_restart_from_an_older_snapshot() {
     let (engine, _) = builder(CATALOG, &clock).restore(&snapshot).unwrap();
     let after = app_over(engine, &records);
     std::fs::remove_file(&snapshot).unwrap();
-    assert_eq!(block_on(after.resume(Some(begun))).unwrap().resets, 1);
+    assert_eq!(block_on(after.resume(Some(begun.into()))).unwrap().resets, 1);
     assert_eq!([0; 3].map(|_| app_passes(&after, "login", &THERE)), [true, true, false]);
     assert!(app_passes(&after, "login", &HERE), "its block is from before the reset");
     assert_eq!(active_blocks(&records, after.now()), [("login".into(), THERE[0].1.into())]);

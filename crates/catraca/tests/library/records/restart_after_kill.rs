@@ -45,7 +45,7 @@ impl Snapshot {
         let (engine, restored) = builder(CATALOG, clock).restore(&self.0).unwrap();
         let RestoreOutcome::Read { created_at, .. } = restored else { panic!("{restored:?}") };
         let app = app_over(engine, &records);
-        block_on(app.resume(Some(created_at))).unwrap();
+        block_on(app.resume(Some(created_at.into()))).unwrap();
         (app, records)
     }
 }

@@ -65,6 +65,31 @@ fn pass_on(mut stream: TcpStream, server: &str, requests: &AtomicU32, lost: &Ato
     }
 }
 
+/// Passes requests on to a server, and answers with another `Date`: a server whose clock is wrong.
+/// Returns its address.
+pub fn start_with_date(server: &str, date: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = server.to_owned();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut upstream = RawConnection::open(&server);
+            while let Some(request) = read_request(&mut stream) {
+                upstream.send_bytes(&request);
+                let answer = upstream.read_response();
+                let length = answer.body.len();
+                let text = format!(
+                    "HTTP/1.1 {} X\r\nDate: {date}\r\nContent-Length: {length}\r\n\r\n{}",
+                    answer.status, answer.body
+                );
+                stream.write_all(text.as_bytes()).unwrap();
+            }
+        }
+    });
+    address
+}
+
 /// The bytes of one request; `None` at the end of the connection.
 fn read_request(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();

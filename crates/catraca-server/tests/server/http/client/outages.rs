@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use catraca::core::decision::Reason;
+use catraca::core::decision::{Decision, Reason};
 use catraca::settlement::SettleState;
 use catraca::{Check, Client, ClientError, FailMode, Outcome, Settle};
 use tokio::time::sleep;
@@ -58,17 +58,34 @@ impl CallerCounts {
     }
 }
 
-async fn call_until_done(client: Client, counts: Arc<CallerCounts>) {
+async fn call_until_done(client: Client, fail_mode: FailMode, counts: Arc<CallerCounts>) {
     while !counts.done.load(Ordering::SeqCst) {
         let begun = Instant::now();
-        let decision = client.check(&check()).await.unwrap();
+        let answer = client.check(&check()).await;
         counts.longest.fetch_max(begun.elapsed().as_micros() as u64, Ordering::SeqCst);
-        assert!(decision.allowed);
-        assert_eq!(decision.degraded, decision.reason == Reason::Unavailable);
-        let counter = if decision.degraded { &counts.degraded } else { &counts.decided };
+        let is_decided = matches!(&answer, Ok(decision) if !decision.degraded);
+        match answer {
+            Ok(decision) if is_decided => assert!(decision.allowed),
+            answer => assert_answered_by(&fail_mode, answer),
+        }
+        let counter = if is_decided { &counts.decided } else { &counts.degraded };
         counter.fetch_add(1, Ordering::SeqCst);
         // A refused connection fails at once: the loop must leave room for the others.
         tokio::task::yield_now().await;
+    }
+}
+
+/// The answer to a check that the server did not decide.
+fn assert_answered_by(fail_mode: &FailMode, answer: Result<Decision, ClientError>) {
+    match (fail_mode, answer) {
+        (FailMode::Error, Err(error)) => assert!(error.is_unavailable(), "{error}"),
+        (FailMode::Open, Ok(decision)) => {
+            assert!(decision.allowed && decision.reason == Reason::Unavailable);
+        }
+        (FailMode::Closed, Ok(decision)) => {
+            assert!(!decision.allowed && decision.reason == Reason::Unavailable);
+        }
+        (mode, answer) => panic!("{mode:?} answered {answer:?}"),
     }
 }
 
@@ -80,11 +97,15 @@ async fn measure_pauses(counts: Arc<CallerCounts>) {
     }
 }
 
-fn start_callers(client: &Client) -> (Arc<CallerCounts>, Vec<tokio::task::JoinHandle<()>>) {
+fn start_callers(
+    client: &Client,
+    fail_mode: &FailMode,
+) -> (Arc<CallerCounts>, Vec<tokio::task::JoinHandle<()>>) {
     let counts = Arc::new(CallerCounts::default());
     let mut tasks = vec![tokio::spawn(measure_pauses(Arc::clone(&counts)))];
     for _ in 0..8 {
-        tasks.push(tokio::spawn(call_until_done(client.clone(), Arc::clone(&counts))));
+        let calls = call_until_done(client.clone(), fail_mode.clone(), Arc::clone(&counts));
+        tasks.push(tokio::spawn(calls));
     }
     (counts, tasks)
 }
@@ -97,12 +118,29 @@ async fn end_callers(counts: &CallerCounts, tasks: Vec<tokio::task::JoinHandle<(
 }
 
 #[tokio::test]
-async fn a_killed_server_is_replaced_by_the_fail_mode_until_it_is_back() {
+async fn a_killed_server_lets_callers_pass_if_the_mode_is_open() {
+    kill_and_restart(FailMode::Open).await;
+}
+
+#[tokio::test]
+async fn a_killed_server_denies_callers_if_the_mode_is_closed() {
+    kill_and_restart(FailMode::Closed).await;
+}
+
+#[tokio::test]
+async fn a_killed_server_is_an_error_by_default() {
+    assert!(matches!(FailMode::default(), FailMode::Error));
+    kill_and_restart(FailMode::default()).await;
+}
+
+/// Kills the server under load and starts it again: every call ends in time with the answer of the
+/// fail mode, and the server decides within a second of its start.
+async fn kill_and_restart(fail_mode: FailMode) {
     let file = catalog_file(CATALOG);
     let server = TestServer::from_file(&file);
     let address = server.address.clone();
-    let client = builder(&address).deadline(DEADLINE).fail(FailMode::Open).build().unwrap();
-    let (counts, tasks) = start_callers(&client);
+    let client = builder(&address).deadline(DEADLINE).fail(fail_mode.clone()).build().unwrap();
+    let (counts, tasks) = start_callers(&client, &fail_mode);
     counts.wait_for(&counts.decided, 200).await;
     drop(server); // kills the process
     counts.wait_for(&counts.degraded, 200).await;
@@ -122,7 +160,7 @@ async fn a_killed_server_is_replaced_by_the_fail_mode_until_it_is_back() {
 async fn a_server_that_hangs_costs_the_deadline_and_no_more() {
     let server = TestServer::with_catalog(CATALOG);
     let client = builder(&server.address).deadline(DEADLINE).fail(FailMode::Open).build().unwrap();
-    let (counts, tasks) = start_callers(&client);
+    let (counts, tasks) = start_callers(&client, &FailMode::Open);
     counts.wait_for(&counts.decided, 100).await;
     server.signal("STOP");
     counts.wait_for(&counts.degraded, 24).await;

@@ -1,5 +1,12 @@
 //! Mistakes in the configuration of a client, and the header that names it.
 
+use std::time::{Duration, SystemTime};
+
+use catraca::Check;
+use catraca::client::ClientWarning;
+use catraca::core::time::Time;
+
+use super::dropping_proxy::start_with_date;
 use super::{CATALOG, builder, client};
 use crate::keys::keygen;
 use crate::test_server::TestServer;
@@ -37,4 +44,53 @@ async fn a_key_of_one_namespace_finds_unknown_gates_too() {
     let warnings = client.verify(&["login", "logn"]).await.unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].to_string().contains("`logn`"));
+}
+
+#[tokio::test]
+async fn a_program_that_checks_needs_no_admin_key() {
+    let admin = keygen(&["--role", "admin", "--name", "ops"]);
+    let server = TestServer::with_catalog(&format!("{CATALOG}{}", admin.table));
+    let client = builder(&server.address).key(&admin.key).build().unwrap();
+    let warnings = client.verify(&["login"]).await.unwrap();
+    assert_eq!(warnings, [ClientWarning::AdminKey]);
+    assert_eq!(warnings[0].name(), "admin-key");
+    let open = TestServer::with_catalog(CATALOG);
+    let client = super::client(&open);
+    assert_eq!(client.verify(&["login"]).await.unwrap(), [], "a server without keys is no mistake");
+}
+
+#[tokio::test]
+async fn a_clock_that_differs_by_more_than_30_s_is_named() {
+    let server = TestServer::with_catalog(CATALOG);
+    let names = |behind: u64| {
+        let time = Time::from(SystemTime::now() - Duration::from_secs(behind));
+        let address = start_with_date(&server.address, http_date(time));
+        async move {
+            let client = builder(&address).build().unwrap();
+            let warnings = client.verify(&["login"]).await.unwrap();
+            warnings.iter().map(|warning| warning.name()).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(names(0).await, Vec::<&str>::new());
+    // Below the bound by more than this test can take to reach the server.
+    assert_eq!(names(5).await, Vec::<&str>::new());
+    assert_eq!(names(31).await, ["clock-difference"]);
+}
+
+#[tokio::test]
+async fn a_client_names_itself_by_default() {
+    let server = TestServer::with_catalog(CATALOG);
+    client(&server).check(&Check::new("free", [("ip", "::1")])).await.unwrap();
+    let callers = server.request("GET /v1/stats/callers", &[]).json();
+    let expected = concat!("catraca-rust/", env!("CARGO_PKG_VERSION"));
+    assert_eq!(callers["callers"][0]["caller"], expected, "{callers}");
+}
+
+/// An instant as HTTP writes it; only the day of the week is not read.
+fn http_date(time: Time) -> String {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let text = time.to_rfc3339();
+    let month: usize = text[5..7].parse().unwrap();
+    let name = &MONTHS[3 * (month - 1)..3 * month];
+    format!("Mon, {} {name} {} {} GMT", &text[8..10], &text[..4], &text[11..19])
 }
