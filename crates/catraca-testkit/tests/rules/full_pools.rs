@@ -166,7 +166,7 @@ impl FullPools {
             assert_eq!(verdict(&oracle), verdict(&answer), "seed {seed}: {op:?}");
             self.forget_block(op);
         } else {
-            seen.exact += u32::from(op.kind.decides());
+            seen.exact += u64::from(op.kind.decides());
             assert_eq!(oracle, answer, "seed {seed}: {op:?}");
         }
     }
