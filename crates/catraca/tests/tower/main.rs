@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod attributes;
+mod corpora;
 mod decisions;
 mod failures;
 mod header_cases;
