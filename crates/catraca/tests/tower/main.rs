@@ -4,6 +4,7 @@
 
 mod app;
 mod attributes;
+mod corpora;
 mod decisions;
 mod failures;
 mod header_cases;

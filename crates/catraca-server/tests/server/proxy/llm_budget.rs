@@ -295,3 +295,20 @@ fn a_client_that_hangs_up_pays_for_the_whole_stream() {
     server.wait_for_remaining("tokens", BUDGET - 700);
     server.wait_for_remaining("slots", 100);
 }
+
+#[test]
+fn a_long_prompt_is_read_if_the_proxy_may() {
+    let upstream = recorded_answers();
+    let text = catalog(&upstream.url, BUDGET);
+    let prompt = "x".repeat(70_000);
+    let body = format!(r#"{{"model":"small","max_tokens":1,"prompt":"{prompt}"}}"#);
+    let status_with = |proxy: &str| {
+        let server = ProxyServer::start(&format!("{text}\n[proxy]\n{proxy}"));
+        let mut client = server.connect();
+        client.post("/openai", &body);
+        client.read_response().status
+    };
+    assert_eq!(status_with(""), 413);
+    // The prompt is read, and costs more than the budget has.
+    assert_eq!(status_with("body_bytes_max = 100_000"), 429);
+}
