@@ -3,8 +3,12 @@
 
 mod answer_rules;
 mod forwarding;
+mod h2;
 mod helpers;
+mod metrics;
 mod outcomes;
+mod sender_headers;
+mod shutdown;
 mod smuggling;
 mod streams;
 mod tls;
