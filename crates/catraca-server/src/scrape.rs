@@ -38,6 +38,7 @@ pub fn text(context: &ServerContext) -> String {
     lock_metrics::locks(&mut registry, context.app.locks(), &context.app.catalog().locks);
     gauges::records(&mut registry, context);
     gauges::listener(&mut registry, context);
+    gauges::proxy(&mut registry, &context.proxy_metrics);
     gauges::process(&mut registry);
     let mut text = String::new();
     // Writing to memory cannot fail.

@@ -41,8 +41,9 @@ pub struct Readiness {
 /// A problem of the server, with its remedy.
 #[derive(Serialize, JsonSchema)]
 pub struct ReadinessProblem {
-    /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`, or a pool
-    /// of memory that has no room: `counters`, `blocks`, `references` or `settled-markers`.
+    /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`, `upstream`,
+    /// or a pool of memory that has no room: `counters`, `blocks`, `references` or
+    /// `settled-markers`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// The location in the catalog's files.
@@ -145,6 +146,10 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
     }
     for why in shared_store_errors(context) {
         found.push(ReadinessProblem { what: "store", place: None, why: redact(why) });
+    }
+    for (url, why) in context.proxy_metrics.unusable() {
+        let why = redact(format!("{url} gets no requests: {why}"));
+        found.push(ReadinessProblem { what: "upstream", place: None, why });
     }
     found
 }
