@@ -134,7 +134,9 @@ mod tests {
             headers.append(*name, "1".parse().unwrap());
         }
         remove(&mut headers, &catalog.routes[0], is_trusted_proxy, Some("x-edge-ip"));
-        headers.keys().map(|name| name.to_string()).collect()
+        let mut names: Vec<_> = headers.keys().map(|name| name.to_string()).collect();
+        names.sort_unstable();
+        names
     }
 
     #[test]
@@ -179,6 +181,6 @@ mod tests {
             "x_own",
             "x-customer",
         ];
-        assert_eq!(left(&all, true), ["authorization_", "x_own", "x-customer"]);
+        assert_eq!(left(&all, true), ["authorization_", "x-customer", "x_own"]);
     }
 }

@@ -108,7 +108,7 @@ fn request() -> impl Strategy<Value = (String, bool)> {
     let spaces = select(&[0, 1, 30, 300][..]);
     let zeros = select(&[0, 1, 50, 500][..]);
     let body = select(
-        &["", "a", "\r\n\r\n", "GET /in HTTP/1.1\r\n\r\n", "0\r\n\r\nPOST /in HTTP/1.1\r\n\r\n"][..],
+        &["", "a", "\r\n\r\n", "GET /in HTTP/1.1\r\n\r\n", "0\r\n\r\nGET /in HTTP/1.1\r\n\r\n"][..],
     );
     let extension = select(&["", ";", ";a=b", " ", " \t;a=\"0\""][..]);
     let trailers =
@@ -139,7 +139,11 @@ fn request() -> impl Strategy<Value = (String, bool)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 600,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn the_watch_finds_the_requests_that_hyper_reads(
@@ -149,7 +153,9 @@ proptest! {
         let text: String = requests.iter().map(|(text, _)| text.as_str()).collect();
         let expected = requests.iter().position(|(_, is_ambiguous)| *is_ambiguous);
         let (lines, ambiguous) = lines_of_watch(text.as_bytes(), part);
-        prop_assert_eq!(lines_of_hyper(text.as_bytes()).len(), requests.len());
+        // hyper may end the connection after a request with two lengths.
+        let read = lines_of_hyper(text.as_bytes()).len();
+        prop_assert!(read >= expected.map_or(requests.len(), |index| index + 1), "{}", read);
         prop_assert_eq!(lines.len(), requests.len());
         prop_assert_eq!(ambiguous, expected);
     }

@@ -35,7 +35,7 @@ const HEADERS: [(&str, &str, FromProxy); 36] = [
     ("X-Forwarded-Host", "forged.example", FromProxy::Passed),
     ("X_Forwarded_Host", "forged.example", FromProxy::Dropped),
     ("X-Forwarded-Proto", "wss", FromProxy::Passed),
-    ("X-Forwarded-Port", "1", FromProxy::Dropped),
+    ("X-Forwarded-Port", "61616", FromProxy::Dropped),
     ("X-Forwarded-Prefix", "/forged", FromProxy::Dropped),
     ("X-Forwarded-Uri", "/forged", FromProxy::Dropped),
     ("X-Forwarded-Method", "DELETE", FromProxy::Dropped),
