@@ -14,6 +14,7 @@ mod haproxy;
 mod latency;
 mod message;
 mod nginx;
+mod own_proxy;
 mod process;
 mod reading;
 mod site;
@@ -65,6 +66,7 @@ pub fn run(context: &TestContext) -> Result<()> {
     start(broken.name)?.check_refusal(&broken).context(broken.name)?;
     let replay = start("replay")?.check_replay(&attacks).context(traefik_replay::NAME)?;
     columns.push(replay);
+    columns.push(start("own")?.check_proxy(&attacks).context(own_proxy::NAME)?);
     println!("\n{}", table::table(&attacks, &columns));
     check_replay(&attacks, &columns)?;
     let outcomes = columns.iter().flat_map(|column| &column.outcomes);

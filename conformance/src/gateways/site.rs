@@ -12,6 +12,7 @@ use super::client::{ATTACKER, BYSTANDER, Route};
 use super::gateway::{Backends, Gateway, RunningGateway};
 use super::latency;
 use super::message::Request;
+use super::own_proxy::{self, OwnProxy};
 use super::process::Process;
 use super::reading;
 use super::snippets::{Guide, Variant, free_port};
@@ -93,6 +94,17 @@ impl<'a> Site<'a> {
         self.use_up_logins(&replay, true)?;
         let column = self.attack(traefik_replay::NAME, &replay, attacks)?;
         self.check_others_pass(&replay)?;
+        Ok(column)
+    }
+
+    /// The same of Catraca's own reverse proxy, which needs no gateway.
+    pub(crate) fn check_proxy(&self, attacks: &[Attack]) -> Result<Column> {
+        let app = self.upstream.port;
+        let proxy = OwnProxy::start(self.context, self.binary, &self.folder, app)?;
+        self.use_up_logins(&proxy, true)?;
+        let column = self.attack(own_proxy::NAME, &proxy, attacks)?;
+        self.check_others_pass(&proxy)?;
+        check_quota(&proxy)?;
         Ok(column)
     }
 

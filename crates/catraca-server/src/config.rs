@@ -9,6 +9,7 @@ mod auth_keys;
 mod auth_section;
 mod codes;
 mod cross_checks;
+mod hold_check;
 pub mod json_schema;
 mod jwt_section;
 mod load;
@@ -33,7 +34,9 @@ pub use process::{ProcessConfig, ProcessReader};
 pub use proxy_section::{ProxySection, ProxyTimeouts};
 pub use records_section::RecordsSection;
 pub use reloadable::ReloadableConfig;
-pub use server_section::{ConnectionTimeouts, DenialFormat, ServerSection, TlsFiles};
+pub use server_section::{
+    ClientAuthFiles, ConnectionTimeouts, DenialFormat, ServerSection, TlsFiles,
+};
 pub use shared_store_config::SharedStoreConfig;
 pub use storage_config::StorageConfig;
 pub use store_section::StoreSection;

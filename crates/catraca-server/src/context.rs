@@ -19,6 +19,7 @@ use crate::listener::Connections;
 use crate::listener::tls::Tls;
 use crate::observe::Observer;
 use crate::observe::call_metrics::CallMetrics;
+use crate::observe::proxy_metrics::ProxyMetrics;
 use crate::observe::traces::Traces;
 use crate::reload::Reloader;
 
@@ -49,6 +50,8 @@ pub struct ServerContext {
     pub connections: Arc<Connections>,
     /// Counts and latencies of responses, of every front end.
     pub calls: CallMetrics,
+    /// Counts of the reverse proxy.
+    pub proxy_metrics: ProxyMetrics,
     /// Checks by the programs that send them.
     pub callers: CallerCounts,
     /// Metrics and log lines.

@@ -9,3 +9,4 @@ mod hyper_errors;
 pub mod overload;
 pub mod problem;
 pub mod server_connection;
+mod watched_stream;

@@ -10,6 +10,7 @@ mod expired_settles;
 pub mod latency;
 pub mod log;
 pub mod policy_metrics;
+pub mod proxy_metrics;
 pub mod traces;
 pub mod wall_clock;
 

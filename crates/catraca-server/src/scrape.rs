@@ -39,6 +39,7 @@ pub fn text(context: &ServerContext) -> String {
     gauges::records(&mut registry, context);
     gauges::background(&mut registry, context);
     gauges::listener(&mut registry, context);
+    gauges::proxy(&mut registry, &context.proxy_metrics);
     gauges::process(&mut registry);
     let mut text = String::new();
     // Writing to memory cannot fail.

@@ -28,6 +28,7 @@ use crate::listener::tls::Tls;
 use crate::listener::{Connections, FrontEnd, Listener, ListenerContext, Listeners};
 use crate::observe::Observer;
 use crate::observe::call_metrics::CallMetrics;
+use crate::observe::proxy_metrics::ProxyMetrics;
 use crate::observe::traces::Traces;
 use crate::reload::{ReloadTargets, Reloader, watch};
 
@@ -229,6 +230,7 @@ fn new_context(
         reloader: Arc::new(reloader),
         connections: Arc::new(connections),
         calls: CallMetrics::default(),
+        proxy_metrics: ProxyMetrics::default(),
         callers: CallerCounts::default(),
         observer: Arc::clone(observer),
         restored: backend.restored,

@@ -5,6 +5,7 @@ use catraca::core::catalog::read::Sections;
 use catraca::core::located::{Node, Report, SourceLocation, TableFields};
 use catraca::store::StoreKind;
 
+use super::hold_check;
 use super::section::SectionReading;
 use super::{AuthSection, JwtSection, ProxySection, RecordsSection, ServerSection, StoreSection};
 
@@ -37,7 +38,11 @@ pub struct ProcessReading<'t> {
 pub fn check(report: &mut Report, reading: &ProcessReading<'_>, sections: &Sections<'_>) {
     check_certificate(report, &reading.server.fields);
     check_certificate(report, &reading.proxy.fields);
+    check_client_ca(report, &reading.proxy, sections);
     check_jwt(report, &reading.jwt, sections);
+    if let Some(proxy) = &reading.proxy.section {
+        hold_check::check(report, proxy, sections);
+    }
     let Some(store) = &reading.store.section else { return };
     check_store(report, store, &reading.store.fields);
     check_locks(report, store, sections);
@@ -71,21 +76,51 @@ fn check_jwt(report: &mut Report, jwt: &SectionReading<'_, JwtSection>, sections
     if section.is_configured() {
         return;
     }
-    let routes = sections.all("route").iter().filter_map(|(_, node)| node.as_items()).flatten();
-    for location in routes.flat_map(|route| claim_locations(route, 0)) {
+    for location in source_locations(sections, "jwt:") {
         let message = "the route reads a claim, and [jwt] has no keys to verify tokens";
         let fix = "add [jwt] with jwks_file or secret_file";
         report_misplaced(report, location, message, fix);
     }
 }
 
-/// The places of a route that read a claim: values of its fields, and of `set`.
-fn claim_locations(node: Node<'_>, depth: usize) -> Vec<SourceLocation> {
-    if node.value.as_str().is_some_and(|text| text.starts_with("jwt:")) {
+/// Settings of client certificates without TLS, and routes that read certificates of clients that
+/// have none.
+fn check_client_ca(
+    report: &mut Report,
+    proxy: &SectionReading<'_, ProxySection>,
+    sections: &Sections<'_>,
+) {
+    let ca = proxy.fields.key("client_ca");
+    if let Some(location) = ca.filter(|_| proxy.fields.key("tls_cert").is_none()) {
+        let message = "client_ca needs tls_cert: clients have certificates only with TLS";
+        report_misplaced(report, location, message, "add tls_cert and tls_key, or remove it");
+    }
+    if let Some(location) = proxy.fields.key("client_auth").filter(|_| ca.is_none()) {
+        let message = "client_auth needs client_ca: the certificates that sign those of clients";
+        report_misplaced(report, location, message, "add client_ca, or remove it");
+    }
+    if ca.is_some() {
+        return;
+    }
+    for location in source_locations(sections, "certificate:") {
+        let message = "the route reads the certificate of a client, and [proxy] has no client_ca \
+                       to verify it";
+        report_misplaced(report, location, message, "add client_ca to [proxy]");
+    }
+}
+
+/// The places of routes that read this kind of source: values of their fields, and of `set`.
+fn source_locations(sections: &Sections<'_>, kind: &str) -> Vec<SourceLocation> {
+    let routes = sections.all("route").iter().filter_map(|(_, node)| node.as_items()).flatten();
+    routes.flat_map(|route| locations_within(route, kind, 0)).collect()
+}
+
+fn locations_within(node: Node<'_>, kind: &str, depth: usize) -> Vec<SourceLocation> {
+    if node.value.as_str().is_some_and(|text| text.starts_with(kind)) {
         return vec![node.location];
     }
     let entries = node.as_entries().filter(|_| depth < 2).unwrap_or_default();
-    entries.into_iter().flat_map(|(_, value)| claim_locations(value, depth + 1)).collect()
+    entries.into_iter().flat_map(|(_, value)| locations_within(value, kind, depth + 1)).collect()
 }
 
 fn check_store(report: &mut Report, store: &StoreSection, fields: &TableFields<'_>) {

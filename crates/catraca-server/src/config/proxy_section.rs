@@ -6,8 +6,8 @@ use std::time::Duration;
 use catraca::core::located::DefaultValue;
 
 use super::section::{Section, section};
-use super::server_section::{Socket, TlsFiles};
-use super::setting_kind::{FileName, Millis, Optional, WholeNumber};
+use super::server_section::{ClientAuthFiles, Socket, TlsFiles};
+use super::setting_kind::{FileName, Keyword, Millis, Optional, WholeNumber, Word};
 
 /// How long a step of a proxied request may take: from 20 ms to one day.
 type StepTimeout = Millis<20, 86_400_000>;
@@ -27,6 +27,10 @@ section! {
         /// the time until an upstream begins its response; each part of the request's body starts
         /// it again
         first_byte_timeout: StepTimeout = DefaultValue::Text("60s"), Live;
+        /// bytes per second that a client must send of a body, on average over the time in which
+        /// it is waited for; counts after `first_byte_timeout`. A slower one gets a 408; 0 for no
+        /// limit
+        upload_rate_min: WholeNumber<0, 1_000_000_000> = DefaultValue::Integer(100), Live;
         /// the time between two parts of a response, and without a byte on an upgraded connection
         idle_timeout: StepTimeout = DefaultValue::Text("5m"), Live;
         /// the largest body of a request from which a route reads fields, in bytes. It is in memory
@@ -46,9 +50,30 @@ section! {
         tls_cert: Optional<FileName> = DefaultValue::Absent("no TLS"), RestartIfAdded;
         /// a file with the private key of the certificate, in PEM
         tls_key: Optional<FileName> = DefaultValue::Absent(""), Live;
+        /// a file with the certificates that sign those of clients, in PEM. Clients then
+        /// authenticate with a certificate, and routes can read it (`certificate:subject`); needs
+        /// `tls_cert`
+        client_ca: Optional<FileName> = DefaultValue::Absent("clients have no certificates"), Live;
+        /// whether a client without a certificate is refused (`required`) or has no attributes of
+        /// it (`optional`); needs `client_ca`
+        client_auth: Word<ClientAuth> = DefaultValue::Text("required"), Live;
         /// a file with the certificates that sign those of `https` upstreams, in PEM
         ca_file: Optional<FileName> = DefaultValue::Absent("those of the system"), Restart;
     }
+}
+
+/// Whether clients need a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// A handshake without one fails.
+    Required,
+    /// A client may have none.
+    Optional,
+}
+
+impl Keyword for ClientAuth {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("required", Self::Required), ("optional", Self::Optional)];
 }
 
 /// How long each step of a proxied request may take.
@@ -64,6 +89,8 @@ pub struct ProxyTimeouts {
     pub down: Duration,
     /// How long an idle connection is kept.
     pub keep_alive: Duration,
+    /// Bytes per second that a client must send of a body.
+    pub upload_rate_min: u64,
 }
 
 impl ProxySection {
@@ -71,7 +98,11 @@ impl ProxySection {
     pub fn certificate(&self, folder: &Path) -> Option<TlsFiles> {
         let cert = folder.join(self.tls_cert.as_ref()?);
         let key = folder.join(self.tls_key.as_ref()?);
-        Some(TlsFiles { section: Self::NAME, cert, key })
+        let client_auth = self.client_ca.as_ref().map(|file| ClientAuthFiles {
+            ca: folder.join(file),
+            is_required: self.client_auth == ClientAuth::Required,
+        });
+        Some(TlsFiles { section: Self::NAME, cert, key, client_auth })
     }
 
     /// The timeouts of proxied requests.
@@ -82,6 +113,7 @@ impl ProxySection {
             idle: self.idle_timeout,
             down: self.down_time,
             keep_alive: self.keep_alive,
+            upload_rate_min: self.upload_rate_min as u64,
         }
     }
 }

@@ -101,6 +101,17 @@ pub struct TlsFiles {
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
+    /// How clients are authenticated; absent means that they are not.
+    pub client_auth: Option<ClientAuthFiles>,
+}
+
+/// The certificates that sign those of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientAuthFiles {
+    /// The certificates of the authorities.
+    pub ca: PathBuf,
+    /// Whether a client without a certificate is refused.
+    pub is_required: bool,
 }
 
 impl ServerSection {
@@ -118,7 +129,7 @@ impl ServerSection {
     pub fn certificate(&self, folder: &Path) -> Option<TlsFiles> {
         let cert = folder.join(self.tls_cert.as_ref()?);
         let key = folder.join(self.tls_key.as_ref()?);
-        Some(TlsFiles { section: Self::NAME, cert, key })
+        Some(TlsFiles { section: Self::NAME, cert, key, client_auth: None })
     }
 
     /// Where spans are sent, if tracing is on.

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::dict_xml;
-use super::problem::{HttpResponse, full_body, typed_response};
+use super::problem::{HttpResponse, Problem, full_body, typed_response};
 use crate::config::{DenialFormat, ServerSection};
 
 const JSON: &str = "application/json";
@@ -114,6 +114,18 @@ fn xml_body(decision: &Decision, status: StatusCode) -> Vec<u8> {
         _ => ("RateLimited", "Rate limited"),
     };
     dict_xml::problem(name, title, status.as_u16(), decision.message.as_deref())
+}
+
+/// A problem in the XML of the DICT, whose error names are the reasons of statuses without spaces.
+pub fn problem_xml(problem: &Problem) -> HttpResponse {
+    let title = problem.status.canonical_reason().unwrap_or("Error");
+    let name = title.replace(' ', "");
+    let body = dict_xml::problem(&name, title, problem.status.as_u16(), Some(&problem.detail));
+    let mut response = problem.to_response();
+    let media_type = HeaderValue::from_static(dict_xml::PROBLEM_XML);
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+    *response.body_mut() = full_body(body);
+    response
 }
 
 /// The policy's message, or a generic one if the catalog has none.

@@ -12,8 +12,9 @@ use hyper::server::conn::http1;
 use hyper::service::HttpService;
 use hyper_util::rt::TokioIo;
 
-use super::framing::{FramingWatch, WatchedStream};
+use super::framing::FramingWatch;
 use super::hyper_errors;
+use super::watched_stream::WatchedStream;
 use crate::listener::{Connection, ConnectionStream, Phase};
 
 /// The largest head of a request in bytes, and the most header lines.

@@ -28,6 +28,9 @@ pub struct Connections {
     draining: AtomicBool,
     /// Notified when a connection ends.
     ended: Notify,
+    /// Whether every connection got the signal to close at once.
+    is_closed: AtomicBool,
+    closed: Notify,
 }
 
 /// Registration of a connection; dropping it removes the connection from the table.
@@ -48,6 +51,8 @@ impl Connections {
             metrics: ConnectionMetrics::default(),
             draining: AtomicBool::new(false),
             ended: Notify::new(),
+            is_closed: AtomicBool::new(false),
+            closed: Notify::new(),
         }
     }
 
@@ -112,7 +117,19 @@ impl Connections {
 
     /// Signals every connection to close at once.
     pub fn close_all(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.closed.notify_waiters();
         self.table.lock().all().for_each(|connection| connection.close());
+    }
+
+    /// Waits until every connection is closed at once, for work that outlives its connection.
+    pub async fn wait_until_closed(&self) {
+        let mut closed = std::pin::pin!(self.closed.notified());
+        // Before the flag is read, so that a signal in between is noticed.
+        closed.as_mut().enable();
+        if !self.is_closed.load(Ordering::Acquire) {
+            closed.await;
+        }
     }
 
     /// Waits until no connection is left.

@@ -46,6 +46,14 @@ impl ConnectionStream {
         }
     }
 
+    /// The certificate that the client has authenticated with, in DER.
+    pub fn client_certificate(&self) -> Option<&[u8]> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => Some(stream.get_ref().1.peer_certificates()?.first()?.as_ref()),
+        }
+    }
+
     /// The socket below.
     fn socket(&self) -> &TcpStream {
         match self {

@@ -10,13 +10,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use rustls::ServerConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use crate::config::TlsFiles;
+use crate::config::{ClientAuthFiles, TlsFiles};
 use crate::regular_file;
 
 /// The current certificate.
@@ -71,7 +73,7 @@ impl ListenerTls {
 
 /// Reads both files and checks that they belong together.
 pub fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
-    let TlsFiles { section, cert, key } = files;
+    let TlsFiles { section, cert, key, client_auth } = files;
     let chain = chain(cert).with_context(|| format!("[{section}] tls_cert = {cert:?}"))?;
     // A pipe would block, and a reload could not read it again.
     let regular = regular_file::ensure(key).map_err(pem::Error::Io);
@@ -82,12 +84,34 @@ pub fn server_config(files: &TlsFiles) -> Result<Arc<ServerConfig>> {
             anyhow::anyhow!("[{section}] tls_key = {key:?}: {error}: {fix}")
         })?;
     let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth();
+        .with_safe_default_protocol_versions()?;
+    let builder = match client_auth {
+        None => builder.with_no_client_auth(),
+        Some(files) => {
+            let verifier = client_verifier(files);
+            let context = || format!("[{section}] client_ca = {:?}", files.ca);
+            builder.with_client_cert_verifier(verifier.with_context(context)?)
+        }
+    };
     let config = builder.with_single_cert(chain, private_key).with_context(|| {
         format!("[{section}] tls_key = {key:?} cannot be used with tls_cert = {cert:?}")
     })?;
     Ok(Arc::new(config))
+}
+
+/// Verifies the certificates of clients.
+fn client_verifier(files: &ClientAuthFiles) -> Result<Arc<dyn ClientCertVerifier>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in chain(&files.ca)? {
+        roots.add(certificate).context("a certificate of it cannot be used")?;
+    }
+    let provider = Arc::new(default_provider());
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let builder = match files.is_required {
+        true => builder,
+        false => builder.allow_unauthenticated(),
+    };
+    Ok(builder.build()?)
 }
 
 /// The certificates of a PEM file, the server's own first.

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use catraca::core::address::forwarded::{ClientAddress, find_client};
 use catraca::core::catalog::{Catalog, Network, PathCase, Route};
@@ -16,7 +16,7 @@ use catraca::{Check, CheckMode, Decision, Error, Subject};
 use hyper::http::request::Parts;
 use hyper::http::{HeaderMap, StatusCode};
 
-use super::pending_settle::{PendingSettle, SettleContext};
+use super::pending_settle::{OpenSettle, PendingSettle, SettleContext};
 use super::upstreams::upstream_urls;
 use crate::config::ReloadableConfig;
 use crate::http_wire::problem::Problem;
@@ -105,16 +105,19 @@ impl RoutedRequest<'_> {
 }
 
 /// Checks a request. If the client hangs up while a store works on the check, the check may have
-/// been charged: it runs to its end, and is settled.
+/// been charged: it runs to its end, and is settled. Returns the decision, and the settle if there
+/// is something to settle.
 pub async fn decide(
     context: &SettleContext,
     input: &Arc<CheckInput>,
     needs: OutcomeNeeds,
-) -> Result<Decision, Error> {
+) -> Result<(Decision, Option<PendingSettle>), Error> {
     let server = Arc::clone(&context.server);
     let owned = Arc::clone(input);
     let future = async move { server.decide(&owned.check(), CheckMode::Check).await };
-    let mut pending = PendingCheck { context, needs, future: Some(Box::pin(future)) };
+    let future: CheckFuture = Box::pin(future);
+    let guard = context.begin_settle();
+    let mut pending = PendingCheck { context, needs, running: Some((future, guard)) };
     poll_fn(|cx| pending.poll(cx)).await
 }
 
@@ -125,29 +128,36 @@ struct PendingCheck<'c> {
     context: &'c SettleContext,
     needs: OutcomeNeeds,
     /// Absent when it is decided.
-    future: Option<CheckFuture>,
+    running: Option<(CheckFuture, OpenSettle)>,
 }
 
 impl PendingCheck<'_> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
-        let Some(future) = &mut self.future else { return Poll::Pending };
-        let polled = future.as_mut().poll(cx);
-        if polled.is_ready() {
-            self.future = None;
-        }
-        polled
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(Decision, Option<PendingSettle>), Error>> {
+        let Some((future, _)) = &mut self.running else { return Poll::Pending };
+        let decided = ready!(future.as_mut().poll(cx));
+        let guard = self.running.take().map(|(_, guard)| guard);
+        let decision = decided?;
+        // A denied request has nothing to settle.
+        let ticket = decision.ticket.clone().filter(|_| decision.allowed);
+        let settle = ticket.zip(guard).map(|(ticket, guard)| {
+            PendingSettle::new(self.context.clone(), guard, ticket, self.needs)
+        });
+        Poll::Ready(Ok((decision, settle)))
     }
 }
 
 impl Drop for PendingCheck<'_> {
     fn drop(&mut self) {
-        let Some(future) = self.future.take() else { return };
+        let Some((future, guard)) = self.running.take() else { return };
         let context = self.context.clone();
         let needs = self.needs;
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Ok(Decision { ticket: Some(ticket), .. }) = future.await {
-                    drop(PendingSettle::new(context, ticket, needs));
+                    drop(PendingSettle::new(context, guard, ticket, needs));
                 }
             });
         }
@@ -169,4 +179,42 @@ fn no_upstream(request: &RouteRequest<'_>) -> Problem {
     let path = request.target.split('?').next().unwrap_or_default();
     let detail = format!("no route with an upstream matches {} {path}", request.method);
     Problem::new(StatusCode::NOT_FOUND, "no-upstream", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::pin::pin;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::config;
+    use crate::server::{Server, ServerOptions};
+
+    #[test]
+    fn a_check_that_outlives_its_client_is_waited_for() {
+        let catalog = config::parse("[policy.site]\nby = ['ip']\nwindow = '9 per 1m'\n").unwrap();
+        let options = ServerOptions { catalog, file: None, allow_no_keys: true };
+        let server = Server::open(options).unwrap();
+        let guard = server.context().connections.register(Ipv4Addr::LOCALHOST.into(), None);
+        let context = SettleContext {
+            server: Arc::clone(server.context()),
+            connection: Arc::clone(guard.connection()),
+            open: Arc::default(),
+        };
+        server.handle().block_on(async {
+            let (end, store) = oneshot::channel();
+            let needs = OutcomeNeeds::of_gate(&context.server.app.catalog(), "site");
+            let checking: CheckFuture = Box::pin(async { store.await.unwrap() });
+            let running = Some((checking, context.begin_settle()));
+            drop(PendingCheck { context: &context, needs, running });
+            let mut settled = pin!(context.open.wait());
+            let is_open = poll_fn(|cx| Poll::Ready(settled.as_mut().poll(cx).is_pending()));
+            assert!(is_open.await, "the connection would end before the settle");
+            let check = Check::new("site", [("ip", "192.0.2.1")]);
+            assert!(end.send(context.server.decide(&check, CheckMode::Check).await).is_ok());
+            settled.await;
+        });
+    }
 }

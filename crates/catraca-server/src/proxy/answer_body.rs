@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -47,6 +48,9 @@ impl AnswerBody {
                 Poll::Ready(())
             })
             .await;
+        } else if self.is_end_stream() {
+            // It was held back, and has ended.
+            self.phase.enter(Phase::Answer);
         }
     }
 
@@ -145,8 +149,13 @@ impl Drop for AnswerBody {
         let is_awaited = stream.settle.as_ref().is_some_and(PendingSettle::awaits_body);
         let Some(runtime) = Handle::try_current().ok().filter(|_| is_awaited) else { return };
         runtime.spawn(async move {
+            let server = Arc::clone(&stream.server);
             while stream.settle.as_ref().is_some_and(PendingSettle::awaits_body) {
-                match poll_fn(|cx| stream.poll_part(cx)).await {
+                let part = tokio::select! {
+                    part = poll_fn(|cx| stream.poll_part(cx)) => part,
+                    () = server.connections.wait_until_closed() => return,
+                };
+                match part {
                     Some(Ok(_)) => {}
                     Some(Err(error)) => return stream.fail(error),
                     None => break,

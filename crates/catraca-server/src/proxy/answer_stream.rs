@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -11,6 +12,8 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use super::exchange::LiveConnection;
 use super::idle_timer::IdleTimer;
 use super::pending_settle::PendingSettle;
+use crate::context::ServerContext;
+use crate::observe::proxy_metrics::UpstreamCause;
 
 /// Why a response breaks off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub struct AnswerStream {
     pub settle: Option<PendingSettle>,
     /// Ends it if nothing arrives.
     pub timer: IdleTimer,
+    /// Counts failures.
+    pub server: Arc<ServerContext>,
 }
 
 impl AnswerStream {
@@ -99,6 +104,10 @@ impl AnswerStream {
 
     /// The response breaks off.
     pub fn fail(self, error: AnswerError) {
+        self.server.proxy_metrics.note_upstream_failure(match error {
+            AnswerError::Broken => UpstreamCause::BrokenOff,
+            AnswerError::Timeout => UpstreamCause::Silent,
+        });
         if let Some(mut settle) = self.settle {
             settle.on_broken(error.as_str());
         }

@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use catraca::core::catalog::Route;
 use catraca::http_request::RequestBody;
 use hyper::body::{Body, Frame, Incoming};
 
+use super::exchange::upload_rate_min;
 use super::failure::UpstreamFailure;
 use super::idle_timer::IdleTimer;
+use super::upload_rate::UploadRate;
+use crate::config::ProxyTimeouts;
 
 /// A body of which a part may have been read.
 pub struct CollectedBody {
@@ -28,12 +30,12 @@ pub struct CollectedBody {
 
 impl CollectedBody {
     /// Reads as much as the route needs, at most `bytes_max`; nothing for most routes. The client
-    /// must send each part within `timeout`.
+    /// must send each part within `first_byte`, and not too slowly.
     pub async fn read(
         body: Incoming,
         route: &Route,
         bytes_max: usize,
-        timeout: Duration,
+        timeouts: &ProxyTimeouts,
     ) -> Result<Self, UpstreamFailure> {
         let announced = body.size_hint().exact();
         let length = announced.unwrap_or(0);
@@ -41,7 +43,7 @@ impl CollectedBody {
         let fits = length <= bytes_max as u64;
         let needs_length = route.reads_body_length() && announced.is_none();
         if (route.reads_body() && fits) || needs_length {
-            collected.collect(bytes_max, timeout).await?;
+            collected.collect(bytes_max, timeouts).await?;
         }
         Ok(collected)
     }
@@ -50,9 +52,11 @@ impl CollectedBody {
     async fn collect(
         &mut self,
         bytes_max: usize,
-        timeout: Duration,
+        timeouts: &ProxyTimeouts,
     ) -> Result<(), UpstreamFailure> {
-        let mut timer = IdleTimer::new(timeout);
+        let mut timer = IdleTimer::new(timeouts.first_byte);
+        let rate_min = upload_rate_min(timeouts);
+        let mut rate = UploadRate::default();
         let mut bytes = Vec::new();
         while bytes.len() <= bytes_max {
             let part = poll_fn(|cx| match Pin::new(&mut self.rest).poll_frame(cx) {
@@ -61,6 +65,7 @@ impl CollectedBody {
                     Poll::Ready(part)
                 }
                 Poll::Pending => {
+                    rate.on_wait();
                     ready!(timer.poll_expired(cx));
                     Poll::Ready(Err(UpstreamFailure::RequestTimeout))
                 }
@@ -71,10 +76,15 @@ impl CollectedBody {
                 return Ok(());
             };
             timer.on_progress();
+            rate.on_part(part.data_ref().map_or(0, Bytes::len));
+            if rate.is_below(rate_min) {
+                return Err(UpstreamFailure::RequestTimeout);
+            }
+            // Trailers are not passed on.
             if let Some(data) = part.data_ref() {
                 bytes.extend_from_slice(data);
+                self.parts.push_back(part);
             }
-            self.parts.push_back(part);
         }
         self.length = self.length.max(bytes.len() as u64);
         Ok(())

@@ -9,6 +9,7 @@ use super::h2_connection;
 use super::handler;
 use super::pending_settle::{OpenSettles, SettleContext};
 use super::proxied_connection::{ProxiedConnection, Proxy};
+use crate::client_certificate::parse_certificate;
 use crate::http_wire::framing::{AmbiguousLengths, FramingWatch};
 use crate::http_wire::server_connection::{StoppableConnection, TrackedStream, http1_builder};
 use crate::listener::{Connection, ConnectionStream};
@@ -26,13 +27,16 @@ pub async fn serve(stream: ConnectionStream, connection: Arc<Connection>, proxy:
     let settle =
         SettleContext { server, connection: Arc::clone(&connection), open: Arc::clone(&open) };
     let is_h2 = stream.alpn() == Some(b"h2");
-    let proxied = ProxiedConnection::new(proxy, settle, scheme, ambiguous_lengths, is_h2);
+    let certificate = stream.client_certificate().and_then(parse_certificate);
+    let mut proxied = ProxiedConnection::new(proxy, settle, scheme, ambiguous_lengths, is_h2);
+    proxied.certificate = certificate;
     let proxied = Arc::new(proxied);
     if is_h2 {
         h2_connection::serve(stream, &proxied).await;
     } else {
         serve_h1(stream, &proxied, framing).await;
     }
+    // Requests whose rules read the response run on without their client; they end with the server.
     open.wait().await;
 }
 

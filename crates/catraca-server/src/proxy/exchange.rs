@@ -11,6 +11,7 @@ use hyper::http::{Request, Response};
 use super::failure::UpstreamFailure;
 use super::idle_timer::IdleTimer;
 use super::upload_body::{UploadBody, UploadState};
+use super::upload_rate::UploadRateMin;
 use super::upstream::Upstream;
 use super::upstream_connection::{SendError, UpstreamConnection};
 use crate::config::ProxyTimeouts;
@@ -53,6 +54,8 @@ pub async fn send(
             Err((why, unsent)) => {
                 if why.marks_down() {
                     upstream.mark_down(timeouts.down);
+                } else if why == UpstreamFailure::Broken {
+                    upstream.on_broken(timeouts.down);
                 }
                 // Only what was not sent at all may go to another upstream.
                 let Some(unsent) = unsent else { return Err(why) };
@@ -76,17 +79,9 @@ async fn send_to(
     let mut may_repeat = upload.is_none() && request.method().is_safe();
     let mut needs_new = false;
     loop {
-        let idle = match needs_new {
-            true => None,
-            false => poll_fn(|cx| Poll::Ready(upstream.take_idle(cx, timeouts.keep_alive))).await,
-        };
-        let is_new = idle.is_none();
-        let mut connection = match idle {
-            Some(connection) => connection,
-            None => match upstream.connect(timeouts).await {
-                Ok(connection) => connection,
-                Err(failure) => return Err((failure, Some(Box::new(request)))),
-            },
+        let (mut connection, is_new) = match upstream.connection(needs_new, timeouts).await {
+            Ok(found) => found,
+            Err(failure) => return Err((failure, Some(Box::new(request)))),
         };
         let spare = (may_repeat && !is_new).then(|| copy_of(&request));
         match wait_for_head(&mut connection, request, upload, timeouts).await {
@@ -138,6 +133,7 @@ async fn wait_for_head(
 ) -> Result<Response<Incoming>, HeadError> {
     let mut response = pin!(connection.send(request));
     let mut timer = IdleTimer::new(timeouts.first_byte);
+    let rate_min = upload_rate_min(timeouts);
     let mut parts = 0;
     poll_fn(|cx| {
         connection.poll_driver(cx);
@@ -148,10 +144,20 @@ async fn wait_for_head(
         if read != parts {
             parts = read;
             timer.on_progress();
+            if upload.is_some_and(|upload| upload.is_below(rate_min)) {
+                let failure = UpstreamFailure::RequestTimeout;
+                return Poll::Ready(Err(HeadError::Failed(failure, None)));
+            }
         }
         timer.poll_expired(cx).map(|()| Err(timeout_error(upload, timeouts)))
     })
     .await
+}
+
+/// The least that a client must send of a body.
+pub fn upload_rate_min(timeouts: &ProxyTimeouts) -> UploadRateMin {
+    let bytes_per_second = timeouts.upload_rate_min;
+    UploadRateMin { grace: timeouts.first_byte, bytes_per_second }
 }
 
 fn head_error(error: SendError, upload: Option<&UploadState>) -> HeadError {

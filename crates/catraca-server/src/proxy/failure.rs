@@ -3,6 +3,7 @@
 use hyper::http::StatusCode;
 
 use crate::http_wire::problem::Problem;
+use crate::observe::proxy_metrics::UpstreamCause;
 
 /// The status in the outcome of a request whose client hung up before the response began.
 pub const CLIENT_GONE: u16 = 499;
@@ -59,8 +60,20 @@ impl UpstreamFailure {
             Self::RequestTimeout => Problem::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "body-timeout",
-                "no part of the request's body arrived within first_byte_timeout",
+                "no part of the request's body arrived within first_byte_timeout, or the whole of \
+                 it arrived more slowly than upload_rate_min",
             ),
+        }
+    }
+
+    /// How it is counted; none if the client failed.
+    pub fn cause(self) -> Option<UpstreamCause> {
+        match self {
+            Self::Unreachable => Some(UpstreamCause::Unreachable),
+            Self::Busy => Some(UpstreamCause::Busy),
+            Self::Timeout => Some(UpstreamCause::Timeout),
+            Self::Broken => Some(UpstreamCause::Broken),
+            Self::RequestBody | Self::RequestTimeout => None,
         }
     }
 

@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use catraca::Decision;
 use catraca::core::address::Address;
-use catraca::core::route::{AmbiguousPath, CanonicalPath};
 use catraca::http_outcome::OutcomeNeeds;
 use catraca::http_response::ratelimit_headers;
 use http_body_util::Either;
 use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
-use hyper::http::{Extensions, HeaderValue, Request, Response, StatusCode, Version, header};
+use hyper::http::{Extensions, HeaderValue, Request, Response, StatusCode, Uri, Version, header};
 use hyper::upgrade::OnUpgrade;
 
-use super::admission::{self, CheckInput};
+use super::admission::CheckInput;
 use super::answer_body::AnswerBody;
 use super::answer_stream::AnswerStream;
 use super::client_phase::ClientPhase;
@@ -22,12 +21,10 @@ use super::collected_body::CollectedBody;
 use super::exchange::{self, LiveConnection};
 use super::failure::UpstreamFailure;
 use super::forwarded_headers::{self, Sender};
-use super::forwarded_path::forwarded_target;
-use super::held_answer;
+use super::held_answer::{self, HeldFailure};
 use super::idle_timer::IdleTimer;
 use super::pending_settle::PendingSettle;
 use super::proxied_connection::ProxiedConnection;
-use super::request_head;
 use super::responses::{OwnResponse, ProxyBody};
 use super::tunnel::Tunnel;
 use super::upload_body::UploadBody;
@@ -37,14 +34,16 @@ use crate::listener::Phase;
 
 /// A request that may pass.
 pub struct AdmittedRequest {
-    /// Method, target and headers, as the client sent them.
+    /// Method and headers, without those of the connection and those that a client must not send.
     pub head: Parts,
-    /// The path and query that the client sent.
-    pub target: String,
-    /// The path that was matched.
-    pub path: CanonicalPath,
+    /// The path that was matched, with the query.
+    pub uri: Uri,
+    /// The protocol that the client asks to switch to.
+    pub upgrade: Option<HeaderValue>,
     /// The client.
     pub client: Address,
+    /// The id of the request.
+    pub request_id: HeaderValue,
     /// The decision.
     pub decision: Decision,
     /// The settle of its check; none if the check has no ticket.
@@ -65,6 +64,16 @@ struct WantedUpgrade {
     client: OnUpgrade,
 }
 
+impl WantedUpgrade {
+    /// Whether a response agrees to this protocol.
+    fn is_in(&self, response: &Response<Incoming>) -> bool {
+        let mut lines = response.headers().get_all(header::UPGRADE).iter();
+        let agreed = lines.next().filter(|_| lines.next().is_none());
+        agreed
+            .is_some_and(|agreed| agreed.as_bytes().eq_ignore_ascii_case(self.protocol.as_bytes()))
+    }
+}
+
 impl AdmittedRequest {
     /// Forwards the request to one of the upstreams, and returns the response for the client.
     pub async fn forward(
@@ -76,20 +85,23 @@ impl AdmittedRequest {
     ) -> Result<Response<ProxyBody>, OwnResponse> {
         let (body, upload) = UploadBody::new(body);
         let mut wanted = self.wanted_upgrade().filter(|_| upload.is_none());
-        let request_id = self.prepare_head(&config, &proxied, wanted.as_ref());
+        self.prepare_head(&config, &proxied, wanted.as_ref());
+        if body.size_hint().exact().is_none() {
+            // hyper drops a body without a length if the method is one that rarely has a body.
+            self.head.headers.remove(header::CONTENT_LENGTH);
+            let chunked = HeaderValue::from_static("chunked");
+            self.head.headers.insert(header::TRANSFER_ENCODING, chunked);
+        }
         let timeouts = config.process.proxy.timeouts();
         let mut request = Request::new(body);
         *request.method_mut() = self.head.method.clone();
         *request.headers_mut() = std::mem::take(&mut self.head.headers);
-        match forwarded_target(&self.path, &self.target).parse() {
-            Ok(uri) => *request.uri_mut() = uri,
-            Err(_) => return Err(admission::ambiguous_path(AmbiguousPath::NotUtf8).into()),
-        }
+        *request.uri_mut() = std::mem::take(&mut self.uri);
         let sent = exchange::send(&upstreams, request, upload.as_deref(), &timeouts).await;
         let sent = sent.and_then(|(response, live)| {
             let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-            // The client did not ask for another protocol.
-            let is_expected = !switches || wanted.is_some();
+            // The client did not ask for a switch to this protocol.
+            let is_expected = !switches || wanted.as_ref().is_some_and(|own| own.is_in(&response));
             is_expected.then_some((response, live)).ok_or(UpstreamFailure::Broken)
         });
         let (response, live) = match sent {
@@ -103,11 +115,13 @@ impl AdmittedRequest {
         };
         let x_ratelimit = config.process.server.x_ratelimit;
         ratelimit_headers::write(&self.decision, x_ratelimit, response.headers_mut());
-        forwarded_headers::add_request_id(response.headers_mut(), request_id);
         Ok(response)
     }
 
     fn fail(&mut self, failure: UpstreamFailure, proxied: &ProxiedConnection) -> OwnResponse {
+        if let Some(cause) = failure.cause() {
+            proxied.proxy.context.proxy_metrics.note_upstream_failure(cause);
+        }
         if failure == UpstreamFailure::Timeout {
             proxied.proxy.context.connections.metrics.note_timeout(Phase::Upstream);
         }
@@ -118,27 +132,27 @@ impl AdmittedRequest {
     }
 
     fn wanted_upgrade(&mut self) -> Option<WantedUpgrade> {
-        let protocol = request_head::wanted_upgrade(&self.head.headers)?.clone();
+        let protocol = self.upgrade.take()?;
         let client = self.head.extensions.remove::<OnUpgrade>()?;
         Some(WantedUpgrade { protocol, client })
     }
 
-    /// Makes the headers those of the request to the upstream; returns the request id.
+    /// Makes the headers those of the request to the upstream.
     fn prepare_head(
         &mut self,
         config: &ReloadableConfig,
         proxied: &ProxiedConnection,
         wanted: Option<&WantedUpgrade>,
-    ) -> HeaderValue {
+    ) {
         let peer = proxied.connection().peer;
         let headers = &mut self.head.headers;
-        forwarded_headers::remove_hop_by_hop(headers);
         forwarded_headers::join_cookies(headers);
         // The body is read when the upstream takes it, and then hyper answers with 100.
         headers.remove(header::EXPECT);
+        // Trailers of a request are not passed on: some servers add them to its headers.
+        headers.remove(header::TRAILER);
         if self.needs.body {
-            // A client's choice must not hide the response from the rules.
-            headers.remove(header::ACCEPT_ENCODING);
+            forwarded_headers::ask_for_whole_body(headers);
         }
         if let Some(authority) = self.head.uri.authority()
             && let Ok(host) = HeaderValue::from_str(authority.as_str())
@@ -146,6 +160,8 @@ impl AdmittedRequest {
             // Equal to `Host` if there is one.
             headers.insert(header::HOST, host);
         }
+        // HTTP/1.1 requires it, also for a client of HTTP/1.0 that sent none.
+        headers.entry(header::HOST).or_insert(HeaderValue::from_static(""));
         if let Some(wanted) = wanted {
             forwarded_headers::set_upgrade(headers, wanted.protocol.clone());
         }
@@ -156,7 +172,7 @@ impl AdmittedRequest {
             scheme: proxied.scheme,
         };
         forwarded_headers::set_sender(headers, &sender);
-        forwarded_headers::set_request_id(headers)
+        forwarded_headers::set_request_id(headers, self.request_id.clone());
     }
 
     /// The response for the client. If a ban replaces it, the denial is the error.
@@ -177,14 +193,20 @@ impl AdmittedRequest {
         let may_replace = settle.is_some() && self.needs.replaces;
         let is_held =
             may_replace && held_answer::can_hold(&head.headers, &incoming.size_hint(), bytes_max);
+        forwarded_headers::remove_second_length(&mut head.headers);
         forwarded_headers::remove_hop_by_hop(&mut head.headers);
         head.version = Version::HTTP_11;
         head.extensions = Extensions::new();
-        let stream = AnswerStream { incoming, live, settle, timer: IdleTimer::new(idle) };
+        let timer = IdleTimer::new(idle);
+        let stream = AnswerStream { incoming, live, settle, timer, server: Arc::clone(server) };
         let new_phase = || proxied.begin_phase();
         let mut body = AnswerBody::new(stream, self.phase.take().unwrap_or_else(new_phase));
         if is_held {
-            held_answer::settle_held(&mut body, bytes_max, &self.input, server).await?;
+            let held = held_answer::settle_held(&mut body, bytes_max, &self.input, server).await;
+            if let Err(HeldFailure::Upstream(failure)) = &held {
+                return Err(self.fail(*failure, proxied));
+            }
+            held.map_err(HeldFailure::into_response)?;
         }
         body.finish_if_empty().await;
         Ok(Response::from_parts(head, Either::Right(body)))
@@ -205,11 +227,11 @@ impl AdmittedRequest {
         if let Some(settle) = &mut settle {
             settle.on_head(&head);
         }
-        let protocol = head.headers.remove(header::UPGRADE);
         forwarded_headers::remove_hop_by_hop(&mut head.headers);
-        forwarded_headers::set_upgrade(&mut head.headers, protocol.unwrap_or(wanted.protocol));
+        forwarded_headers::set_upgrade(&mut head.headers, wanted.protocol);
         head.extensions = Extensions::new();
-        proxied.set_tunnel(Tunnel { client: wanted.client, upstream, live, settle, idle });
+        let server = Arc::clone(&proxied.proxy.context);
+        proxied.set_tunnel(Tunnel { client: wanted.client, upstream, live, settle, idle, server });
         Response::from_parts(head, Either::Left(http_body_util::Full::default()))
     }
 }

@@ -14,6 +14,7 @@ use hyper::http::header::{self, Entry};
 use hyper::http::{HeaderMap, HeaderName, HeaderValue};
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const FORWARDED_PREFIX: &str = "x-forwarded-";
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -60,11 +61,36 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
         header::TE,
         header::TRANSFER_ENCODING,
         header::UPGRADE,
+        HTTP2_SETTINGS,
     ] {
         headers.remove(name);
     }
     if takes_trailers {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+/// Makes the length of a response one: if the upstream sent it in chunks, its `Content-Length` does
+/// not count. To be called before `remove_hop_by_hop`.
+pub fn remove_second_length(headers: &mut HeaderMap) {
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    } else if let Some(length) = headers.get(header::CONTENT_LENGTH).cloned() {
+        headers.insert(header::CONTENT_LENGTH, length);
+    }
+}
+
+/// Removes the conditions, ranges and accepted encodings of a request whose rules read the body of
+/// the response: the client's choice must not hide the body from the rules.
+pub fn ask_for_whole_body(headers: &mut HeaderMap) {
+    for name in [
+        header::ACCEPT_ENCODING,
+        header::RANGE,
+        header::IF_RANGE,
+        header::IF_NONE_MATCH,
+        header::IF_MODIFIED_SINCE,
+    ] {
+        headers.remove(name);
     }
 }
 
@@ -92,7 +118,8 @@ pub fn set_sender(headers: &mut HeaderMap, sender: &Sender) {
     let stated_host = sent_by_proxy(headers, sender, &X_FORWARDED_HOST, is_host);
     let stated_scheme = sent_by_proxy(headers, sender, &X_FORWARDED_PROTO, is_scheme);
     remove_sender(headers);
-    let host = stated_host.or_else(|| headers.get(header::HOST).cloned());
+    let sent_host = headers.get(header::HOST).filter(|host| !host.is_empty());
+    let host = stated_host.or_else(|| sent_host.cloned());
     let scheme = stated_scheme.unwrap_or(HeaderValue::from_static(sender.scheme));
     let client = sender.client.to_string();
     let peer = Address::from_ip(sender.peer);
@@ -177,9 +204,8 @@ fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     }
 }
 
-/// The request id of a client if it is one readable line, else a new one. It is set, and returned
-/// for the response.
-pub fn set_request_id(headers: &mut HeaderMap) -> HeaderValue {
+/// The request id of a client if it is one readable line, else a new one.
+pub fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_single = headers.get_all(X_REQUEST_ID).iter().count() == 1;
     let is_readable = |value: &HeaderValue| {
         let bytes = value.as_bytes();
@@ -187,12 +213,13 @@ pub fn set_request_id(headers: &mut HeaderMap) -> HeaderValue {
     };
     match headers.get(X_REQUEST_ID).filter(|value| is_single && is_readable(value)) {
         Some(value) => value.clone(),
-        None => {
-            let id = new_request_id();
-            headers.insert(X_REQUEST_ID, id.clone());
-            id
-        }
+        None => new_request_id(),
     }
+}
+
+/// Makes this the request id that the upstream gets.
+pub fn set_request_id(headers: &mut HeaderMap, id: HeaderValue) {
+    headers.insert(X_REQUEST_ID, id);
 }
 
 /// Adds the request id to a response that has none.
@@ -241,6 +268,7 @@ mod tests {
             ("te", "trailers"),
             ("transfer-encoding", "chunked"),
             ("upgrade", "h2c"),
+            ("http2-settings", "AAMAAABkAAQAAP__"),
             ("proxy-authorization", "Basic x"),
             ("accept", "*/*"),
         ]);
@@ -298,13 +326,13 @@ mod tests {
 
     #[test]
     fn a_readable_request_id_stays_and_others_are_replaced() {
-        let mut sent = headers(&[("x-request-id", "abc-1")]);
-        assert_eq!(set_request_id(&mut sent), "abc-1");
+        assert_eq!(request_id(&headers(&[("x-request-id", "abc-1")])), "abc-1");
         for lines in
             [&[][..], &[("x-request-id", "a b")], &[("x-request-id", "a"), ("x-request-id", "b")]]
         {
             let mut sent = headers(lines);
-            let id = set_request_id(&mut sent);
+            let id = request_id(&sent);
+            set_request_id(&mut sent, id.clone());
             assert_eq!((id.len(), text(&sent, "x-request-id")), (32, id.to_str().unwrap()));
         }
     }

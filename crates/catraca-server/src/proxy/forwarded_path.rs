@@ -4,8 +4,12 @@
 //! If the upstream got the client's spelling, it could read another path than the one that was
 //! limited.
 
-use catraca::core::route::CanonicalPath;
+use catraca::core::route::{AmbiguousPath, CanonicalPath};
+use hyper::http::Uri;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::admission;
+use crate::http_wire::problem::Problem;
 
 /// The characters that need no escape in a segment (RFC 3986, `pchar`), without `;`, after which
 /// some servers read parameters.
@@ -29,7 +33,12 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The target of the request to an upstream. The query is the client's, byte for byte, and a slash
 /// at the end of its path stays.
-pub fn forwarded_target(path: &CanonicalPath, target: &str) -> String {
+pub fn forwarded_uri(path: &CanonicalPath, target: &str) -> Result<Uri, Problem> {
+    let forwarded = forwarded_target(path, target).parse();
+    forwarded.map_err(|_| admission::ambiguous_path(AmbiguousPath::NotUtf8))
+}
+
+fn forwarded_target(path: &CanonicalPath, target: &str) -> String {
     let (sent_path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (target, None),

@@ -21,7 +21,8 @@ impl ProxyFrontEnd {
     pub fn new(context: Arc<ServerContext>, runtime: &Handle) -> Self {
         let ca_file = context.reloadable.load().process.proxy.ca_file.clone();
         let ca_file = ca_file.map(|file| context.reloader.folder().join(file));
-        let upstreams = Arc::new(Upstreams::new(ca_file));
+        let upstreams = Arc::new(Upstreams::new(ca_file, Arc::downgrade(&context)));
+        upstreams.prepare(&context.app.catalog(), &context.reloadable.load().process.proxy);
         let sweeper =
             Upstreams::sweep_periodically(Arc::downgrade(&upstreams), Arc::downgrade(&context));
         runtime.spawn(sweeper);

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::handler;
 use super::proxied_connection::ProxiedConnection;
+use super::stream_phase::StreamExecutor;
 use crate::listener::ConnectionStream;
 
 /// The most requests of a connection at once.
@@ -33,7 +34,9 @@ pub async fn serve(stream: ConnectionStream, proxied: &Arc<ProxiedConnection>) {
         let response = handler::respond(request, Arc::clone(&shared));
         async move { Ok::<_, Infallible>(response.await) }
     });
-    let http = http2::Builder::new(TokioExecutor::new())
+    let server = Arc::clone(&proxied.proxy.context);
+    let executor = StreamExecutor { connection: Arc::clone(&connection), server };
+    let http = http2::Builder::new(executor)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEAD_BYTES_MAX)

@@ -8,19 +8,23 @@ use catraca::http_request::RequestParts;
 use catraca::{Decision, Error};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
-use hyper::http::{Request, Response};
+use hyper::http::{HeaderValue, Request, Response};
 
 use super::admission::{self, CheckInput};
 use super::collected_body::CollectedBody;
 use super::failure::UpstreamFailure;
 use super::forward::AdmittedRequest;
+use super::forwarded_headers;
+use super::forwarded_path::forwarded_uri;
 use super::pending_settle::PendingSettle;
 use super::proxied_connection::ProxiedConnection;
 use super::request_head;
 use super::responses::{OwnResponse, ProxyBody, close_after};
+use super::spoofed_headers;
 use crate::http_wire::problem::Problem;
 use crate::listener::Phase;
 use crate::observe::call_metrics::CallResult;
+use crate::observe::proxy_metrics::ResponseSource;
 
 /// Serves a request.
 pub async fn respond(
@@ -29,25 +33,41 @@ pub async fn respond(
 ) -> Response<ProxyBody> {
     let is_length_ambiguous = proxied.begin_request();
     let (head, body) = request.into_parts();
-    let mut response = match handle(head, body, is_length_ambiguous, &proxied).await {
-        Ok(response) => response,
+    let request_id = forwarded_headers::request_id(&head.headers);
+    let request = ReceivedRequest { head, body, request_id: request_id.clone() };
+    let metrics = &proxied.proxy.context.proxy_metrics;
+    let mut response = match handle(request, is_length_ambiguous, &proxied).await {
+        Ok(response) => {
+            metrics.note_response(ResponseSource::Upstream, response.status().as_u16());
+            response
+        }
         Err(own) => {
             // hyper closes the connection after the response if a part of the body was not read.
             // It decides when it finds that the body was dropped.
             tokio::task::yield_now().await;
             proxied.begin_phase().enter(Phase::Answer);
-            own.to_response(&proxied)
+            let response = own.to_response(&proxied);
+            metrics.note_response(own.source(), response.status().as_u16());
+            response
         }
     };
     if proxied.connection().is_stopping() {
         close_after(&mut response);
     }
+    forwarded_headers::add_request_id(response.headers_mut(), request_id);
     response
 }
 
-async fn handle(
+/// A request as it was received.
+struct ReceivedRequest {
     head: Parts,
     body: Incoming,
+    /// The client's, or a new one.
+    request_id: HeaderValue,
+}
+
+async fn handle(
+    request: ReceivedRequest,
     is_length_ambiguous: bool,
     proxied: &Arc<ProxiedConnection>,
 ) -> Result<Response<ProxyBody>, OwnResponse> {
@@ -55,30 +75,40 @@ async fn handle(
     let phase = Some(proxied.begin_phase());
     let config = proxied.proxy.context.reloadable.load_full();
     let catalog = proxied.proxy.context.app.catalog();
+    let ReceivedRequest { mut head, body, request_id } = request;
     let target = request_head::check(&head, is_length_ambiguous)?;
-    let client = admission::client_address(&config, proxied.connection().peer, &head.headers);
+    let peer = proxied.connection().peer;
+    let client = admission::client_address(&config, peer, &head.headers);
     let routed = admission::find_route(&catalog, &head, &target)?;
-    let timeout = config.process.proxy.first_byte_timeout;
+    let upgrade = request_head::wanted_upgrade(&head.headers);
+    // Before attributes are read: what is counted must be what the upstream gets.
+    forwarded_headers::remove_hop_by_hop(&mut head.headers);
+    let address_header = config.process.server.client_address.header();
+    let is_trusted = config.is_trusted_proxy(peer);
+    spoofed_headers::remove(&mut head.headers, routed.route, is_trusted, address_header);
+    let timeouts = config.process.proxy.timeouts();
     let bytes_max = config.process.proxy.body_bytes_max;
-    let body = CollectedBody::read(body, routed.route, bytes_max, timeout).await;
+    let body = CollectedBody::read(body, routed.route, bytes_max, &timeouts).await;
     let body = body.map_err(|failure| failure.problem())?;
     let claims = config.claims_for(routed.route, &head.headers).map_err(Problem::from)?;
     let parts = RequestParts::new(&target, &head.headers)
         .with_body(body.as_request_body())
-        .with_claims(claims.as_ref());
+        .with_claims(claims.as_ref())
+        .with_certificate(proxied.certificate.as_ref());
     let input = Arc::new(routed.read(&catalog, &parts, &client)?);
     let needs = input.needs(&catalog);
     let upstreams = proxied.proxy.upstreams.in_order(routed.route, &config.process.proxy);
     let path = routed.forwarded_path(&target, &catalog.network)?;
-    let decision = check(proxied, &input, needs, started).await?;
-    let ticket = decision.ticket.clone();
-    let new_settle = |ticket| PendingSettle::new(proxied.settle.clone(), ticket, needs);
+    let uri = forwarded_uri(&path, &target)?;
+    let (decision, settle) = check(proxied, &input, needs, started).await?;
+    let client = client.address;
     let admitted = AdmittedRequest {
         head,
-        target,
-        path,
-        client: client.address,
-        settle: ticket.map(new_settle),
+        uri,
+        upgrade,
+        client,
+        request_id,
+        settle,
         decision,
         input,
         needs,
@@ -89,8 +119,16 @@ async fn handle(
         return forward.await;
     }
     // A task of its own: a client that hangs up must not be able to hide the response from the
-    // rules that read it.
-    let forward = tokio::spawn(forward);
+    // rules that read it. It ends with the server, which waits until it is settled.
+    let server = Arc::clone(&proxied.proxy.context);
+    let forward = tokio::spawn(async move {
+        tokio::select! {
+            response = forward => response,
+            () = server.connections.wait_until_closed() => {
+                Err(UpstreamFailure::Broken.problem().into())
+            }
+        }
+    });
     forward.await.unwrap_or_else(|_| Err(UpstreamFailure::Broken.problem().into()))
 }
 
@@ -100,7 +138,7 @@ async fn check(
     input: &Arc<CheckInput>,
     needs: OutcomeNeeds,
     started: Instant,
-) -> Result<Decision, OwnResponse> {
+) -> Result<(Decision, Option<PendingSettle>), OwnResponse> {
     let decided = admission::decide(&proxied.settle, input, needs).await;
     let result = match &decided {
         Ok(_) => CallResult::Done,
@@ -108,9 +146,9 @@ async fn check(
         Err(_) => CallResult::ServerError,
     };
     proxied.proxy.context.calls.note(result, started.elapsed(), true);
-    let decision = decided.map_err(|error| OwnResponse::Problem(error.into()))?;
+    let (decision, settle) = decided.map_err(|error| OwnResponse::Problem(error.into()))?;
     match decision.allowed {
-        true => Ok(decision),
+        true => Ok((decision, settle)),
         false => Err(decision.into()),
     }
 }

@@ -9,15 +9,18 @@ use std::sync::Arc;
 use catraca::core::cell::block::Origin;
 use catraca::http_outcome::is_json;
 use catraca::settlement::Settlement;
-use catraca::{CheckMode, Decision};
+use catraca::{CheckMode, Decision, Error};
 use hyper::body::SizeHint;
 use hyper::http::{HeaderMap, header};
+use tracing::error;
 
 use super::admission::CheckInput;
 use super::answer_body::{AnswerBody, HoldResult};
+use super::answer_stream::AnswerError;
 use super::failure::UpstreamFailure;
 use super::responses::OwnResponse;
 use crate::context::ServerContext;
+use crate::http_wire::problem::Problem;
 
 /// Whether a response can be held back.
 pub fn can_hold(headers: &HeaderMap, size: &SizeHint, bytes_max: usize) -> bool {
@@ -28,6 +31,24 @@ pub fn can_hold(headers: &HeaderMap, size: &SizeHint, bytes_max: usize) -> bool 
     }
 }
 
+/// Why a response that was held back is not passed on.
+pub enum HeldFailure {
+    /// It did not arrive in full. Its settle has the failure.
+    Upstream(UpstreamFailure),
+    /// A ban replaces it.
+    Replaced(OwnResponse),
+}
+
+impl HeldFailure {
+    /// The response to the client.
+    pub fn into_response(self) -> OwnResponse {
+        match self {
+            Self::Upstream(failure) => failure.problem().into(),
+            Self::Replaced(response) => response,
+        }
+    }
+}
+
 /// Holds a response back and settles it. If that started a ban with a status, the denial of the
 /// ban is the error.
 pub async fn settle_held(
@@ -35,22 +56,39 @@ pub async fn settle_held(
     bytes_max: usize,
     input: &Arc<CheckInput>,
     server: &ServerContext,
-) -> Result<(), OwnResponse> {
+) -> Result<(), HeldFailure> {
     let settle = match body.hold(bytes_max).await {
         Ok(HoldResult::Complete(settle)) => settle,
         Ok(HoldResult::TooLarge) => return Ok(()),
-        Err(_) => {
+        Err(error) => {
+            let failure = match error {
+                AnswerError::Broken => UpstreamFailure::Broken,
+                AnswerError::Timeout => UpstreamFailure::Timeout,
+            };
             if let Some(mut settle) = body.take_settle() {
-                settle.on_failure(UpstreamFailure::Broken);
+                settle.on_failure(failure);
             }
-            return Err(UpstreamFailure::Broken.problem().into());
+            return Err(HeldFailure::Upstream(failure));
         }
     };
     let Some(settle) = settle else { return Ok(()) };
     let settlement = settle.settle().await;
-    match settlement.is_some_and(|settlement| has_replacing_ban(&settlement)) {
-        true => denial(input, server).await.map_or(Ok(()), |denial| Err(denial.into())),
-        false => Ok(()),
+    if !settlement.is_some_and(|settlement| has_replacing_ban(&settlement)) {
+        return Ok(());
+    }
+    match denial(input, server).await {
+        Ok(None) => Ok(()),
+        Ok(Some(denial)) => Err(HeldFailure::Replaced(denial.into())),
+        Err(error) => {
+            if server.proxy_metrics.note_settle_failure() {
+                error!(
+                    %error,
+                    "a ban replaces a response, but its denial could not be read from the store; \
+                     the client gets this error instead of the response"
+                );
+            }
+            Err(HeldFailure::Replaced(Problem::from(error).into()))
+        }
     }
 }
 
@@ -60,7 +98,10 @@ fn has_replacing_ban(settlement: &Settlement) -> bool {
 }
 
 /// The decision about the next request of the same caller: what the banned caller gets.
-async fn denial(input: &Arc<CheckInput>, server: &ServerContext) -> Option<Decision> {
-    let decision = server.decide(&input.check(), CheckMode::Peek).await.ok()?;
-    (!decision.allowed).then_some(decision)
+async fn denial(
+    input: &Arc<CheckInput>,
+    server: &ServerContext,
+) -> Result<Option<Decision>, Error> {
+    let decision = server.decide(&input.check(), CheckMode::Peek).await?;
+    Ok((!decision.allowed).then_some(decision))
 }

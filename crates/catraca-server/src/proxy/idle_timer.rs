@@ -26,6 +26,12 @@ impl IdleTimer {
         self.last = Instant::now();
     }
 
+    /// Ready when the time has passed since this step.
+    pub fn poll_expired_since(&mut self, last: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        self.last = last;
+        self.poll_expired(cx)
+    }
+
     /// Ready when the time has passed without a step.
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let until = self.last + self.limit;

@@ -1,6 +1,7 @@
 //! The settle of a proxied request. It happens however the request ends: with the last byte of the
 //! response, by a failure of the upstream, or when the client hangs up and the request is dropped.
 
+use std::fmt::Display;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +45,7 @@ impl OpenSettles {
 }
 
 /// Counts one settle until it is dropped.
-struct OpenSettle(Arc<OpenSettles>);
+pub struct OpenSettle(Arc<OpenSettles>);
 
 impl OpenSettle {
     fn new(open: &Arc<OpenSettles>) -> Self {
@@ -71,11 +72,18 @@ pub struct SettleContext {
     pub open: Arc<OpenSettles>,
 }
 
+impl SettleContext {
+    /// Counts a settle. To be called before the check: its connection waits for the settle even if
+    /// the client hangs up while a store works on the check.
+    pub fn begin_settle(&self) -> OpenSettle {
+        OpenSettle::new(&self.open)
+    }
+}
+
 /// Settles a check when it is dropped.
 pub struct PendingSettle {
     context: SettleContext,
-    /// Absent once it is settled. It counts from the beginning, because a request may run on after
-    /// its connection has ended.
+    /// Absent once it is settled.
     ticket: Option<(String, OpenSettle)>,
     needs: OutcomeNeeds,
     outcome: Outcome,
@@ -86,8 +94,12 @@ pub struct PendingSettle {
 
 impl PendingSettle {
     /// A settle of this ticket.
-    pub fn new(context: SettleContext, ticket: String, needs: OutcomeNeeds) -> Self {
-        let guard = OpenSettle::new(&context.open);
+    pub fn new(
+        context: SettleContext,
+        guard: OpenSettle,
+        ticket: String,
+        needs: OutcomeNeeds,
+    ) -> Self {
         Self {
             context,
             ticket: Some((ticket, guard)),
@@ -203,10 +215,13 @@ impl Drop for PendingSettle {
         let mut settle: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(settle);
         // At once if the store is in this process, else as a task.
         let polled = settle.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        if polled.is_pending()
-            && let Ok(runtime) = Handle::try_current()
-        {
-            runtime.spawn(settle);
+        if polled.is_ready() {
+            return;
+        }
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(settle)),
+            // The server has stopped.
+            Err(_) => report_failure(&self.context.server, &"no runtime is left to settle it"),
         }
     }
 }
@@ -218,8 +233,19 @@ async fn settle(server: &ServerContext, ticket: &str, outcome: &Outcome) -> Opti
     match server.app.settle(&call).await {
         Ok(answer) => Some(answer.settlement),
         Err(error) => {
-            error!(%error, "a proxied request could not be settled; its check keeps what it holds");
+            report_failure(server, &error);
             None
         }
+    }
+}
+
+/// Counts a settle that was not applied, and logs the first one of every ten seconds.
+fn report_failure(server: &ServerContext, error: &dyn Display) {
+    if server.proxy_metrics.note_settle_failure() {
+        error!(
+            %error,
+            "a proxied request could not be settled: its check keeps what it holds until `hold` \
+             ends; catraca_proxy_settle_failures_total counts further ones"
+        );
     }
 }

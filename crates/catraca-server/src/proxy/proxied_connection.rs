@@ -1,11 +1,12 @@
 //! A connection of a client, with what its requests need.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use catraca::http_request::ClientCertificate;
 use parking_lot::Mutex;
 
-use super::client_phase::ClientPhase;
+use super::client_phase::{ClientPhase, OpenRequests};
 use super::pending_settle::SettleContext;
 use super::tunnel::Tunnel;
 use super::upstreams::Upstreams;
@@ -29,11 +30,13 @@ pub struct ProxiedConnection {
     pub settle: SettleContext,
     /// How the client sent its requests: `http` or `https`.
     pub scheme: &'static str,
+    /// The certificate that the client has authenticated with.
+    pub certificate: Option<ClientCertificate>,
     ambiguous_lengths: AmbiguousLengths,
     /// The number of requests so far.
     requests: AtomicU64,
-    /// The number of open requests, if the connection can have several at once.
-    open_requests: Option<Arc<AtomicUsize>>,
+    /// The open requests, if the connection can have several at once.
+    open_requests: Option<Arc<OpenRequests>>,
     /// Set by a request after which the connection has another protocol.
     tunnel: Mutex<Option<Tunnel>>,
 }
@@ -51,6 +54,7 @@ impl ProxiedConnection {
             proxy,
             settle,
             scheme,
+            certificate: None,
             ambiguous_lengths,
             requests: AtomicU64::new(0),
             open_requests: is_multiplexed.then(Arc::default),

@@ -8,8 +8,10 @@ use hyper::http::{HeaderValue, Response, header};
 use super::answer_body::AnswerBody;
 use super::proxied_connection::ProxiedConnection;
 use super::request_head;
+use crate::config::DenialFormat;
 use crate::http_wire::denial;
 use crate::http_wire::problem::Problem;
+use crate::observe::proxy_metrics::ResponseSource;
 
 /// The body of a response: our own, or that of an upstream.
 pub type ProxyBody = Either<Full<Bytes>, AnswerBody>;
@@ -35,20 +37,30 @@ impl From<Problem> for OwnResponse {
 }
 
 impl OwnResponse {
+    /// How it is counted.
+    pub fn source(&self) -> ResponseSource {
+        match self {
+            Self::Problem(_) => ResponseSource::Problem,
+            Self::Denial(_) => ResponseSource::Denial,
+        }
+    }
+
     /// The response itself.
     pub fn to_response(&self, proxied: &ProxiedConnection) -> Response<ProxyBody> {
+        let config = proxied.proxy.context.reloadable.load();
+        let settings = &config.process.server;
         let response = match self {
             Self::Problem(problem) => {
-                let mut response = problem.to_response();
+                let mut response = match settings.denial {
+                    DenialFormat::ProblemXml => denial::problem_xml(problem),
+                    _ => problem.to_response(),
+                };
                 if request_head::must_close(problem) {
                     close_after(&mut response);
                 }
                 response
             }
-            Self::Denial(decision) => {
-                let config = proxied.proxy.context.reloadable.load();
-                denial::decision_response(&config.process.server, decision)
-            }
+            Self::Denial(decision) => denial::decision_response(settings, decision),
         };
         response.map(whole_body)
     }

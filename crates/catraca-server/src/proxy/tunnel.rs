@@ -2,7 +2,7 @@
 //! directions until one side ends, or nothing moves for `idle_timeout`.
 
 use std::future::poll_fn;
-use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 
 use super::exchange::LiveConnection;
 use super::pending_settle::PendingSettle;
+use crate::context::ServerContext;
+use crate::observe::proxy_metrics::UpstreamCause;
 
 /// The most bytes that are copied at once.
 const COPY_BYTES: usize = 16 << 10;
@@ -28,59 +30,114 @@ pub struct Tunnel {
     pub settle: Option<PendingSettle>,
     /// How long it may be silent.
     pub idle: Duration,
+    /// Counts failures.
+    pub server: Arc<ServerContext>,
+}
+
+/// How a tunnel ended that was not closed by one of its sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TunnelFailure {
+    /// The client's side broke.
+    Client,
+    /// The upstream's side broke.
+    Upstream,
+    /// Nothing moved for `idle_timeout`.
+    Silence,
+}
+
+impl TunnelFailure {
+    /// How the outcome names it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client-gone",
+            Self::Upstream => "upstream-broken",
+            Self::Silence => "upstream-timeout",
+        }
+    }
+
+    /// How it is counted; none if the client failed.
+    fn cause(self) -> Option<UpstreamCause> {
+        match self {
+            Self::Client => None,
+            Self::Upstream => Some(UpstreamCause::BrokenOff),
+            Self::Silence => Some(UpstreamCause::Silent),
+        }
+    }
 }
 
 impl Tunnel {
     /// Copies until the end, and settles.
     pub async fn run(mut self) {
         let ending = self.copy().await;
+        if let Some(cause) = ending.err().and_then(TunnelFailure::cause) {
+            self.server.proxy_metrics.note_upstream_failure(cause);
+        }
         let Some(mut settle) = self.settle.take() else { return };
         match ending {
             Ok(()) => settle.complete(),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                settle.on_broken("upstream-timeout");
-            }
-            // One side is gone without a word, as sides of other protocols often are.
-            Err(_) => settle.complete(),
+            Err(failure) => settle.on_broken(failure.as_str()),
         }
     }
 
-    async fn copy(&mut self) -> io::Result<()> {
+    async fn copy(&mut self) -> Result<(), TunnelFailure> {
         let live = &mut self.live;
         let mut switched = std::pin::pin!(&mut self.upstream);
         let upstream = poll_fn(|cx| {
             live.poll_driver(cx);
             switched.as_mut().poll(cx)
         });
-        let upstream = TokioIo::new(upstream.await.map_err(io::Error::other)?);
-        let client = TokioIo::new((&mut self.client).await.map_err(io::Error::other)?);
+        let upstream = TokioIo::new(upstream.await.map_err(|_| TunnelFailure::Upstream)?);
+        let client = (&mut self.client).await.map_err(|_| TunnelFailure::Client)?;
+        let client = TokioIo::new(client);
         let (mut from_client, mut to_client) = split(client);
         let (mut from_upstream, mut to_upstream) = split(upstream);
         let activity = Activity::default();
-        let upload = copy(&mut from_client, &mut to_upstream, &activity);
-        let download = copy(&mut from_upstream, &mut to_client, &activity);
+        let upload = async {
+            let copied = copy(&mut from_client, &mut to_upstream, &activity).await;
+            copied.map_err(|failed| match failed {
+                CopyFailure::Read => TunnelFailure::Client,
+                CopyFailure::Write => TunnelFailure::Upstream,
+            })
+        };
+        let download = async {
+            let copied = copy(&mut from_upstream, &mut to_client, &activity).await;
+            copied.map_err(|failed| match failed {
+                CopyFailure::Read => TunnelFailure::Upstream,
+                CopyFailure::Write => TunnelFailure::Client,
+            })
+        };
         tokio::select! {
             ended = async { tokio::try_join!(upload, download) } => ended.map(|_| ()),
-            () = activity.wait_for_silence(self.idle) => Err(io::ErrorKind::TimedOut.into()),
+            () = activity.wait_for_silence(self.idle) => Err(TunnelFailure::Silence),
         }
     }
 }
 
+/// Which side of a copy failed.
+enum CopyFailure {
+    Read,
+    Write,
+}
+
 /// Copies one direction until its sender ends, and then ends the receiver's side.
-async fn copy<R, W>(from: &mut R, to: &mut W, activity: &Activity) -> io::Result<()>
+async fn copy<R, W>(from: &mut R, to: &mut W, activity: &Activity) -> Result<(), CopyFailure>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let mut buffer = vec![0; COPY_BYTES];
     loop {
-        let count = from.read(&mut buffer).await?;
+        let count = from.read(&mut buffer).await.map_err(|_| CopyFailure::Read)?;
         activity.0.store(true, Ordering::Relaxed);
+        let written = match count {
+            0 => to.shutdown().await,
+            _ => to.write_all(&buffer[..count]).await,
+        };
+        written.map_err(|_| CopyFailure::Write)?;
         if count == 0 {
-            return to.shutdown().await;
+            return Ok(());
         }
-        to.write_all(&buffer[..count]).await?;
-        to.flush().await?;
+        to.flush().await.map_err(|_| CopyFailure::Write)?;
     }
 }
 

@@ -8,8 +8,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use parking_lot::Mutex;
 
 use super::collected_body::CollectedBody;
+use super::upload_rate::{UploadRate, UploadRateMin};
 
 /// What is known about the body of a request.
 #[derive(Debug, Default)]
@@ -19,6 +21,7 @@ pub struct UploadState {
     parts: AtomicU64,
     /// Whether the upstream waits for the next part.
     is_awaited: AtomicBool,
+    rate: Mutex<UploadRate>,
 }
 
 // Values of `UploadState::phase`; it begins with zero, while the body is read.
@@ -34,6 +37,11 @@ impl UploadState {
     /// Whether it broke off, or is not valid.
     pub fn has_failed(&self) -> bool {
         self.phase.load(Ordering::Relaxed) == FAILED
+    }
+
+    /// Whether the client was slower than it must be.
+    pub fn is_below(&self, min: UploadRateMin) -> bool {
+        self.phase.load(Ordering::Relaxed) == 0 && self.rate.lock().is_below(min)
     }
 
     /// How many parts were read.
@@ -78,8 +86,9 @@ impl Body for UploadBody {
         let polled = Pin::new(&mut *body).poll_frame(cx);
         state.is_awaited.store(polled.is_pending(), Ordering::Relaxed);
         match &polled {
-            Poll::Pending => {}
-            Poll::Ready(Some(Ok(_))) => {
+            Poll::Pending => state.rate.lock().on_wait(),
+            Poll::Ready(Some(Ok(part))) => {
+                state.rate.lock().on_part(part.data_ref().map_or(0, Bytes::len));
                 state.parts.fetch_add(1, Ordering::Relaxed);
                 if body.is_end_stream() {
                     state.phase.store(ENDED, Ordering::Relaxed);
@@ -87,6 +96,12 @@ impl Body for UploadBody {
             }
             Poll::Ready(Some(Err(_))) => state.phase.store(FAILED, Ordering::Relaxed),
             Poll::Ready(None) => state.phase.store(ENDED, Ordering::Relaxed),
+        }
+        // Trailers are not passed on: some servers add them to the headers.
+        if let Poll::Ready(Some(Ok(part))) = &polled
+            && part.is_trailers()
+        {
+            return Poll::Ready(None);
         }
         polled
     }

@@ -1,21 +1,25 @@
 //! One upstream: its address, its idle connections, and whether it failed a moment ago.
 
+use std::future::poll_fn;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::Context;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use catraca::client::ServerTls;
 use hyper::http::Uri;
-use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
+use super::connection_pool::{ConnectionPool, PoolLease, PoolPermit};
 use super::failure::UpstreamFailure;
 use super::upstream_connection::UpstreamConnection;
 use crate::config::{ProxySection, ProxyTimeouts};
+
+/// So many connections in a row that break make an upstream one that failed.
+const BROKEN_MAX: usize = 5;
+/// The time between two log lines about the failures of an upstream.
+const LOG_INTERVAL_MS: u64 = 10_000;
 
 /// An upstream.
 pub struct Upstream {
@@ -25,88 +29,83 @@ pub struct Upstream {
     port: u16,
     /// Present if its URL begins with `https`.
     tls: Option<ServerTls>,
-    connections: Arc<Semaphore>,
-    idle_max: usize,
-    /// The one that was used last is at the end, so that those of a peak become old.
-    idle: Mutex<Vec<IdleConnection>>,
+    pool: ConnectionPool<UpstreamConnection>,
     started: Instant,
     /// Milliseconds after `started` until which it gets no requests; zero if it works.
     down_until_ms: AtomicU64,
+    broken_in_a_row: AtomicUsize,
+    /// Milliseconds after `started` of the last log line about a failure; zero if there was none.
+    logged_ms: AtomicU64,
     /// The number of requests of the routes whose first upstream this is.
     pub turns: AtomicUsize,
 }
 
-struct IdleConnection {
-    connection: UpstreamConnection,
-    since: Instant,
-}
-
 impl Upstream {
-    /// The upstream of a URL such as `http://127.0.0.1:9000`; none if that is not one, or if there
-    /// are no certificates to verify it with.
-    pub fn new(url: &str, settings: &ProxySection, ca_file: Option<&Path>) -> Option<Self> {
-        let uri: Uri = url.parse().ok()?;
+    /// The upstream of a URL such as `http://127.0.0.1:9000`. The error says why that is not one,
+    /// or why it cannot be verified.
+    pub fn new(url: &str, settings: &ProxySection, ca_file: Option<&Path>) -> Result<Self, String> {
+        let uri: Uri = url.parse().map_err(|error| format!("not a URL: {error}"))?;
         let is_https = uri.scheme_str() == Some("https");
         // The brackets of an IPv6 address belong to the URL, not to the address.
-        let host = uri.host()?.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = uri
+            .host()
+            .ok_or("the URL has no host")?
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
         let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
         let tls = is_https.then(|| ServerTls::new(&host, ca_file)).transpose();
-        let tls = tls.map_err(|error| warn!(upstream = url, %error, "the upstream cannot be used"));
-        Some(Self {
+        Ok(Self {
             url: url.to_owned(),
             host,
             port,
-            tls: tls.ok()?,
-            connections: Arc::new(Semaphore::new(settings.connections_max)),
-            idle_max: settings.idle_connections,
-            idle: Mutex::default(),
+            tls: tls.map_err(|error| error.to_string())?,
+            pool: ConnectionPool::new(settings.connections_max, settings.idle_connections),
             started: Instant::now(),
             down_until_ms: AtomicU64::new(0),
+            broken_in_a_row: AtomicUsize::new(0),
+            logged_ms: AtomicU64::new(0),
             turns: AtomicUsize::new(0),
         })
     }
 
-    /// An idle connection that is still open.
-    pub fn take_idle(
+    /// A connection for a request, and whether it is new. Waits while all connections that are
+    /// allowed are in use, in the order of arrival.
+    pub async fn connection(
         &self,
-        cx: &mut Context<'_>,
-        keep_alive: Duration,
-    ) -> Option<UpstreamConnection> {
-        loop {
-            let idle = self.idle.lock().pop()?;
-            let mut connection = idle.connection;
-            if idle.since.elapsed() < keep_alive && connection.is_usable(cx) {
-                return Some(connection);
+        needs_new: bool,
+        timeouts: &ProxyTimeouts,
+    ) -> Result<(UpstreamConnection, bool), UpstreamFailure> {
+        let lease = timeout(timeouts.connect, self.pool.acquire(timeouts.keep_alive)).await;
+        let permit = match lease {
+            Ok(Some(PoolLease::New(permit))) => permit,
+            Ok(Some(PoolLease::Idle(mut connection))) => {
+                let is_usable = poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
+                if is_usable && !needs_new {
+                    return Ok((connection, false));
+                }
+                connection.into_permit()
             }
-        }
+            Ok(None) | Err(_) => return Err(UpstreamFailure::Busy),
+        };
+        Ok((self.connect(permit, timeouts).await?, true))
     }
 
     /// Keeps a connection for the next request.
     pub fn give_back(&self, connection: UpstreamConnection) {
-        let mut idle = self.idle.lock();
-        if idle.len() < self.idle_max {
-            idle.push(IdleConnection { connection, since: Instant::now() });
-        }
+        self.pool.give_back(connection);
     }
 
     /// Closes connections that were not used for some time.
     pub fn close_old_connections(&self, keep_alive: Duration) {
-        let mut old = Vec::new();
-        let mut idle = self.idle.lock();
-        let first_young = idle.iter().position(|one| one.since.elapsed() < keep_alive);
-        let count = first_young.unwrap_or(idle.len());
-        old.extend(idle.drain(..count));
-        drop(idle);
-        // Closed here, without the lock.
-        drop(old);
+        self.pool.close_old(keep_alive);
     }
 
-    /// Makes a connection.
-    pub async fn connect(
+    async fn connect(
         &self,
+        permit: PoolPermit<UpstreamConnection>,
         timeouts: &ProxyTimeouts,
     ) -> Result<UpstreamConnection, UpstreamFailure> {
-        let permit = self.permit(timeouts).await?;
         let connecting = UpstreamConnection::open(&self.host, self.port, self.tls.as_ref(), permit);
         match timeout(timeouts.connect, connecting).await {
             Ok(Ok(connection)) => Ok(connection),
@@ -118,17 +117,6 @@ impl Upstream {
                 self.log_failure(&format_args!("no connection within {:?}", timeouts.connect));
                 Err(UpstreamFailure::Unreachable)
             }
-        }
-    }
-
-    async fn permit(
-        &self,
-        timeouts: &ProxyTimeouts,
-    ) -> Result<OwnedSemaphorePermit, UpstreamFailure> {
-        let permit = Arc::clone(&self.connections).acquire_owned();
-        match timeout(timeouts.connect, permit).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(UpstreamFailure::Busy),
         }
     }
 
@@ -144,17 +132,32 @@ impl Upstream {
         self.down_until_ms.store(until, Ordering::Relaxed);
     }
 
+    /// Notes a connection that broke. One says nothing about the next; several in a row do.
+    pub fn on_broken(&self, down: Duration) {
+        if self.broken_in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= BROKEN_MAX {
+            self.mark_down(down);
+        }
+    }
+
     /// Notes that it answered.
     pub fn mark_up(&self) {
+        if self.broken_in_a_row.load(Ordering::Relaxed) != 0 {
+            self.broken_in_a_row.store(0, Ordering::Relaxed);
+        }
         if self.down_until_ms.load(Ordering::Relaxed) != 0 {
             self.down_until_ms.store(0, Ordering::Relaxed);
             info!(upstream = self.url, "the upstream answers again");
         }
     }
 
-    /// Reports the first failure after a success; the others would fill the log.
+    /// Reports the first failure after a success, and at most one every ten seconds; the others
+    /// would fill the log.
     pub fn log_failure(&self, why: &dyn std::fmt::Display) {
-        if self.down_until_ms.load(Ordering::Relaxed) == 0 {
+        let now = self.now_ms().max(1);
+        let logged = self.logged_ms.load(Ordering::Relaxed);
+        let is_due = logged == 0 || now.saturating_sub(logged) >= LOG_INTERVAL_MS;
+        if is_due && self.down_until_ms.load(Ordering::Relaxed) == 0 {
+            self.logged_ms.store(now, Ordering::Relaxed);
             warn!(
                 upstream = self.url,
                 %why,

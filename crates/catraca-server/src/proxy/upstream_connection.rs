@@ -14,8 +14,8 @@ use hyper::http::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::connection_pool::PoolPermit;
 use super::upload_body::UploadBody;
 
 /// The most that hyper buffers of a connection.
@@ -32,7 +32,7 @@ pub struct UpstreamConnection {
     /// Absent after the connection has ended.
     driver: Option<Driver>,
     /// Counts the connection until it is dropped.
-    _permit: OwnedSemaphorePermit,
+    permit: PoolPermit<Self>,
 }
 
 /// Why a request has no response.
@@ -49,7 +49,7 @@ impl UpstreamConnection {
         host: &str,
         port: u16,
         tls: Option<&ServerTls>,
-        permit: OwnedSemaphorePermit,
+        permit: PoolPermit<Self>,
     ) -> io::Result<Self> {
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
@@ -59,7 +59,7 @@ impl UpstreamConnection {
         }
     }
 
-    async fn begin<S>(stream: S, permit: OwnedSemaphorePermit) -> io::Result<Self>
+    async fn begin<S>(stream: S, permit: PoolPermit<Self>) -> io::Result<Self>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -67,7 +67,12 @@ impl UpstreamConnection {
         builder.max_buf_size(BUFFER_BYTES_MAX).max_headers(HEAD_LINES_MAX);
         let handshake = builder.handshake(TokioIo::new(stream));
         let (sender, driver) = handshake.await.map_err(io::Error::other)?;
-        Ok(Self { sender, driver: Some(Box::pin(driver.with_upgrades())), _permit: permit })
+        Ok(Self { sender, driver: Some(Box::pin(driver.with_upgrades())), permit })
+    }
+
+    /// Closes it, and returns the permission to make another one.
+    pub fn into_permit(self) -> PoolPermit<Self> {
+        self.permit
     }
 
     /// Whether it is open and takes a request.

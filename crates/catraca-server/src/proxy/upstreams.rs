@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use catraca::core::catalog::{Catalog, Route};
 use parking_lot::RwLock;
+use tracing::warn;
 
 use super::upstream::Upstream;
 use crate::config::ProxySection;
@@ -19,9 +20,12 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// All upstreams that have got a request.
 #[derive(Default)]
 pub struct Upstreams {
-    by_url: RwLock<HashMap<String, Arc<Upstream>>>,
+    /// None is an upstream that cannot be used.
+    by_url: RwLock<HashMap<String, Option<Arc<Upstream>>>>,
     /// The certificates that sign those of upstreams; absent means those of the system.
     ca_file: Option<PathBuf>,
+    /// Reports upstreams that cannot be used.
+    server: Option<Weak<ServerContext>>,
 }
 
 /// The URLs of a route's upstreams.
@@ -31,8 +35,8 @@ pub fn upstream_urls(route: &Route) -> &[String] {
 
 impl Upstreams {
     /// No upstreams yet.
-    pub fn new(ca_file: Option<PathBuf>) -> Self {
-        Self { by_url: RwLock::default(), ca_file }
+    pub fn new(ca_file: Option<PathBuf>, server: Weak<ServerContext>) -> Self {
+        Self { by_url: RwLock::default(), ca_file, server: Some(server) }
     }
 
     /// The upstreams of a route in the order in which they are tried: round robin, with those that
@@ -47,20 +51,42 @@ impl Upstreams {
 
     fn find_or_insert(&self, url: &str, settings: &ProxySection) -> Option<Arc<Upstream>> {
         if let Some(found) = self.by_url.read().get(url) {
-            return Some(Arc::clone(found));
+            return found.clone();
         }
-        let made = Arc::new(Upstream::new(url, settings, self.ca_file.as_deref())?);
+        let made = Upstream::new(url, settings, self.ca_file.as_deref());
+        if let Err(why) = &made {
+            self.report_unusable(url, why);
+        }
         let mut by_url = self.by_url.write();
-        Some(Arc::clone(by_url.entry(url.to_owned()).or_insert(made)))
+        by_url.entry(url.to_owned()).or_insert(made.ok().map(Arc::new)).clone()
+    }
+
+    fn report_unusable(&self, url: &str, why: &str) {
+        warn!(upstream = url, why, "the upstream cannot be used: its requests get a 502");
+        if let Some(server) = self.server.as_ref().and_then(Weak::upgrade) {
+            server.proxy_metrics.note_unusable(url, why.to_owned());
+        }
+    }
+
+    /// Makes the upstreams of a catalog, so that those that cannot be used are reported before they
+    /// get a request.
+    pub fn prepare(&self, catalog: &Catalog, settings: &ProxySection) {
+        for url in catalog.routes.iter().flat_map(upstream_urls) {
+            self.find_or_insert(url, settings);
+        }
     }
 
     /// Closes old connections, and forgets upstreams that the catalog has no more.
-    fn sweep(&self, catalog: &Catalog, keep_alive: Duration) {
+    fn sweep(&self, server: &ServerContext) {
+        let catalog = server.app.catalog();
+        let settings = &server.reloadable.load().process.proxy;
         let is_used =
             |url: &String| catalog.routes.iter().any(|route| upstream_urls(route).contains(url));
         self.by_url.write().retain(|url, _| is_used(url));
-        for upstream in self.by_url.read().values() {
-            upstream.close_old_connections(keep_alive);
+        server.proxy_metrics.retain_unusable(is_used);
+        self.prepare(&catalog, settings);
+        for upstream in self.by_url.read().values().flatten() {
+            upstream.close_old_connections(settings.keep_alive);
         }
     }
 
@@ -70,8 +96,7 @@ impl Upstreams {
             tokio::time::sleep(SWEEP_INTERVAL).await;
             let Some(upstreams) = upstreams.upgrade() else { return };
             let Some(context) = context.upgrade() else { return };
-            let keep_alive = context.reloadable.load().process.proxy.keep_alive;
-            upstreams.sweep(&context.app.catalog(), keep_alive);
+            upstreams.sweep(&context);
         }
     }
 }

@@ -77,7 +77,8 @@ impl CatalogFiles {
 fn other_files(loaded: &LoadedCatalog) -> impl Iterator<Item = &str> {
     let server = &loaded.process.server;
     let proxy = &loaded.process.proxy;
-    let files = [&server.tls_cert, &server.tls_key, &proxy.tls_cert, &proxy.tls_key];
+    let files =
+        [&server.tls_cert, &server.tls_key, &proxy.tls_cert, &proxy.tls_key, &proxy.client_ca];
     let files = files.into_iter().filter_map(|file| file.as_deref());
     files.chain(loaded.process.jwt.files())
 }

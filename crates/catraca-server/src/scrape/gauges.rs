@@ -13,6 +13,7 @@ use super::{CounterFamily, GaugeFamily, HistogramMetric, counter, gauge, labels,
 use crate::context::ServerContext;
 use crate::listener::{CONNECTION_LIMITS, Phase};
 use crate::observe::background_tasks::BackgroundTask;
+use crate::observe::proxy_metrics::ProxyMetrics;
 
 /// The catalog: revision, policies, reloads, and whether the files on disk are applied.
 pub fn catalog(registry: &mut Registry, context: &ServerContext) {
@@ -292,6 +293,26 @@ fn by_limit(
 }
 
 /// Memory, descriptors and CPU time of the process; memory and descriptors only where `/proc`
+/// The reverse proxy.
+pub fn proxy(registry: &mut Registry, metrics: &ProxyMetrics) {
+    let responses = CounterFamily::default();
+    for (source, class, count) in metrics.responses() {
+        responses.get_or_create(&labels([("from", source), ("class", class)])).inc_by(count);
+    }
+    let help = "Responses of the reverse proxy, by who made them and the class of their status";
+    registry.register("proxy_responses", help, responses);
+    let failures = CounterFamily::default();
+    for (cause, count) in metrics.upstream_failures() {
+        failures.get_or_create(&labels([("cause", cause)])).inc_by(count);
+    }
+    let help = "Proxied requests whose upstream failed, by cause";
+    registry.register("proxy_upstream_failures", help, failures);
+    let help = "Proxied requests whose settle was not applied";
+    counter(registry, "proxy_settle_failures", help, metrics.settle_failures());
+    let help = "Upstreams of routes to which no request can be sent; /readyz says why";
+    gauge(registry, "proxy_upstreams_unusable", help, metrics.unusable().len());
+}
+
 /// exists.
 pub fn process(registry: &mut Registry) {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

@@ -3,9 +3,13 @@
 
 mod answer_rules;
 mod forwarding;
+mod h2;
 mod helpers;
 mod llm_budget;
+mod metrics;
 mod outcomes;
+mod sender_headers;
+mod shutdown;
 mod smuggling;
 mod streams;
 mod tls;

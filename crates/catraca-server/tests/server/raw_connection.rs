@@ -138,6 +138,13 @@ impl RawConnection {
         text
     }
 
+    /// Reads until the peer closes the connection, or resets it because it has not read everything.
+    pub fn read_to_end_lossy(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let _ = self.reader.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     fn read_line(&mut self) -> std::io::Result<String> {
         let mut line = String::new();
         self.reader.read_line(&mut line)?;

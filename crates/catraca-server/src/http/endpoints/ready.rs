@@ -43,8 +43,8 @@ pub struct Readiness {
 #[derive(Serialize, JsonSchema)]
 pub struct ReadinessProblem {
     /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`,
-    /// `background`, or a pool of memory that has no room: `counters`, `blocks`, `references` or
-    /// `settled-markers`.
+    /// `background`, `upstream`, or a pool of memory that has no room: `counters`, `blocks`,
+    /// `references` or `settled-markers`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// The location in the catalog's files.
@@ -150,6 +150,10 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
     }
     for why in shared_store_errors(context) {
         found.push(ReadinessProblem { what: "store", place: None, why: redact(why) });
+    }
+    for (url, why) in context.proxy_metrics.unusable() {
+        let why = redact(format!("{url} gets no requests: {why}"));
+        found.push(ReadinessProblem { what: "upstream", place: None, why });
     }
     found
 }

@@ -176,3 +176,59 @@ fn the_answer_may_say_what_the_request_cost() {
         server.wait_for_remaining("site", left);
     }
 }
+
+#[test]
+fn a_held_answer_without_a_body_leaves_the_connection_idle() {
+    let upstream = TestUpstream::start(|call| {
+        let line = call.line().to_owned();
+        call.send(match line.as_str() {
+            "GET /204 HTTP/1.1" => "HTTP/1.1 204 No Content\r\n\r\n",
+            "GET /304 HTTP/1.1" => "HTTP/1.1 304 Not Modified\r\netag: \"a\"\r\n\r\n",
+            "HEAD /head HTTP/1.1" => "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n",
+            _ => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+        });
+        true
+    });
+    let policy = banning("body.reject_id == 5", ", status = 400");
+    let idle = "[server]\nidle_timeout = '1s'\n";
+    let server = ProxyServer::start(&(catalog(&policy, &upstream) + idle));
+    for request in ["GET /204", "GET /304", "HEAD /head", "GET /0"] {
+        let mut client = server.connect();
+        client.send_bytes(format!("{request} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+        client.read_head();
+        // The timeout of idle connections ends it.
+        assert!(client.is_closed(), "{request}");
+    }
+}
+
+#[test]
+fn a_client_cannot_hide_an_answer_by_a_range_or_a_condition() {
+    const NAMES: [&str; 5] =
+        ["accept-encoding", "range", "if-range", "if-none-match", "if-modified-since"];
+    let (seen, heads) = mpsc::channel();
+    let upstream = TestUpstream::start(move |call| {
+        seen.send(NAMES.map(|name| call.header(name))).unwrap();
+        call.send(&response("200 OK", JSON, "{}"));
+        true
+    });
+    let server = ProxyServer::start(&catalog(&banning("body.reject_id == 5", ""), &upstream));
+    let mut client = server.connect();
+    client.send("GET /", &NAMES.map(|name| (name, "bytes=0-1")), b"");
+    assert_eq!(client.read_response().status, 200);
+    assert_eq!(heads.recv().unwrap(), NAMES.map(|_| None));
+}
+
+#[test]
+fn a_held_answer_that_stops_is_a_timeout() {
+    let upstream = TestUpstream::start(|call| {
+        call.send(&format!("HTTP/1.1 200 OK\r\n{JSON}content-length: 9\r\n\r\n{{"));
+        !call.is_closed_by_peer()
+    });
+    let policy = banning("body.reject_id == 5", ", status = 400");
+    let idle = "[proxy]\nidle_timeout = '100ms'\n";
+    let server = ProxyServer::start(&(catalog(&policy, &upstream) + idle));
+    let mut client = server.connect();
+    client.send("GET /", &[], b"");
+    let answer = client.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (504, "upstream-timeout"));
+}

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -26,13 +27,20 @@ pub struct ProxyServer {
     pub http: String,
     pub stop: Arc<Notify>,
     thread: Option<JoinHandle<String>>,
+    /// Connections that had not ended when the server stopped.
+    pub left_open: Arc<AtomicUsize>,
 }
 
 impl ProxyServer {
     pub fn start(catalog: &str) -> Self {
-        let file = catalog_file(catalog);
-        let catalog = catraca_server::load_catalog(&file).unwrap();
-        let options = ServerOptions { catalog, file: Some(file), allow_no_keys: false };
+        Self::start_file(&catalog_file(catalog))
+    }
+
+    /// The same with a catalog that has files beside it.
+    pub fn start_file(file: &Path) -> Self {
+        let catalog = catraca_server::load_catalog(file).unwrap();
+        let file = Some(file.to_owned());
+        let options = ServerOptions { catalog, file, allow_no_keys: false };
         let mut server = Server::open(options).unwrap();
         let context = Arc::clone(server.context());
         let any_port = "127.0.0.1:0".parse().unwrap();
@@ -42,12 +50,15 @@ impl ProxyServer {
         let address = server.listen(any_port, proxy).unwrap().to_string();
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
+        let left_open = Arc::new(AtomicUsize::new(0));
+        let left = Arc::clone(&left_open);
         let thread = std::thread::spawn(move || {
             let summary = server.run(async || stopped.notified().await);
+            left.store(server.context().connections.count(), Ordering::SeqCst);
             server.close().unwrap();
             summary
         });
-        Self { context, address, http, stop, thread: Some(thread) }
+        Self { context, address, http, stop, thread: Some(thread), left_open }
     }
 
     pub fn connect(&self) -> RawConnection {
@@ -56,14 +67,32 @@ impl ProxyServer {
 
     /// A decision that changes nothing.
     pub fn peek(&self, gate: &str) -> Decision {
-        let check = Check::new(gate, [("ip", "127.0.0.1")]);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(self.context.decide(&check, CheckMode::Peek)).unwrap()
+        runtime.block_on(self.peek_async(gate))
+    }
+
+    async fn peek_async(&self, gate: &str) -> Decision {
+        let check = Check::new(gate, [("ip", "127.0.0.1")]);
+        self.context.decide(&check, CheckMode::Peek).await.unwrap()
+    }
+
+    /// The units that the client of these tests has left, for a test that runs tasks.
+    pub async fn remaining_async(&self, gate: &str) -> i64 {
+        self.peek_async(gate).await.remaining.unwrap()
     }
 
     /// The units that the client of these tests has left.
     pub fn remaining(&self, gate: &str) -> i64 {
         self.peek(gate).remaining.unwrap()
+    }
+
+    /// The value of a series of `/metrics`.
+    pub fn metric(&self, series: &str) -> u64 {
+        let mut client = RawConnection::open(&self.http);
+        client.send("GET /metrics", &[], b"");
+        let text = client.read_response().body;
+        let line = text.lines().find(|line| line.starts_with(series));
+        line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
     }
 
     /// Waits until the client has so many units left.
@@ -214,6 +243,21 @@ impl UpstreamCall {
         body
     }
 
+    /// Reads the whole body as it was sent, with sizes of chunks and trailers.
+    pub fn read_raw_body(&mut self) -> String {
+        let mut text = String::new();
+        if self.header("transfer-encoding").is_some() {
+            let mut from = 0;
+            while !text[from..].starts_with("0\r\n") || !text.ends_with("\r\n\r\n") {
+                if !text[from..].starts_with("0\r\n") {
+                    from = text.len();
+                }
+                assert!(self.stream.read_line(&mut text).unwrap() > 0, "{text}");
+            }
+        }
+        text
+    }
+
     /// The next line of another protocol; none at its end.
     pub fn try_read_line(&mut self) -> Option<String> {
         let mut line = String::new();
@@ -234,7 +278,18 @@ impl UpstreamCall {
 
     /// Sends bytes; a peer that has closed is no error.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
-        let _ = self.stream.get_mut().write_all(bytes);
+        self.try_send_bytes(bytes);
+    }
+
+    /// Sends bytes; false if the peer has closed.
+    pub fn try_send_bytes(&mut self, bytes: &[u8]) -> bool {
+        self.stream.get_mut().write_all(bytes).is_ok()
+    }
+
+    /// Ends the connection with a reset.
+    pub fn reset(&mut self) {
+        let socket = self.stream.get_ref();
+        rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO)).unwrap();
     }
 
     /// Whether the peer closes the connection without another byte.

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::mpsc;
 
-use super::helpers::{ProxyServer, SOON, TestUpstream, catalog};
+use super::helpers::{ProxyServer, SOON, TestUpstream, catalog, response};
 use crate::test_server::TestServer;
 
 const LIMIT: &str = "window = '99 per 1m'";
@@ -119,4 +119,41 @@ fn peak_kib(server: &TestServer) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_chunked_body_of_a_get_arrives() {
+    let upstream = TestUpstream::start(|call| {
+        let body = String::from_utf8(call.read_body()).unwrap();
+        call.send(&response("200 OK", "", &body));
+        true
+    });
+    let server = ProxyServer::start(&catalog(LIMIT, &upstream));
+    let mut client = server.connect();
+    for method in ["GET", "POST", "OPTIONS"] {
+        let head = format!("{method} / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        client.send_bytes(format!("{head}4\r\nbody\r\n0\r\n\r\n").as_bytes());
+        assert_eq!(client.read_response().body, "body", "{method}");
+    }
+}
+
+#[test]
+fn the_length_of_an_answer_in_chunks_does_not_count() {
+    let upstream = TestUpstream::start(|call| {
+        call.send(
+            "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n\
+             6\r\nwhole\n\r\n0\r\n\r\n",
+        );
+        true
+    });
+    let server = ProxyServer::start(&catalog(LIMIT, &upstream));
+    let mut client = server.connect();
+    for _ in 0..2 {
+        client.send("GET /", &[], b"");
+        let head = client.read_head();
+        assert!(!head.contains("content-length"), "{head}");
+        assert!(head.contains("transfer-encoding: chunked\r\n"), "{head}");
+        assert_eq!(client.read_until("0\r\n"), "6\r\nwhole\n\r\n0\r\n");
+        client.read_until("\r\n");
+    }
 }

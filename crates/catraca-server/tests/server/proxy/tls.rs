@@ -1,8 +1,10 @@
 //! TLS on both sides, tested with the system's `curl` and `openssl`.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::helpers::TestUpstream;
 use crate::http::tls::certificate;
 use crate::test_server::{TestServer, catalog_file};
 
@@ -57,4 +59,75 @@ fn an_upstream_with_an_unknown_certificate_is_unreachable() {
     let (answer, error) = proxied_health("", "--http2");
     assert!(answer.contains("upstream-unreachable"), "{answer}{error}");
     assert!(answer.ends_with(" 502"), "{answer}{error}");
+}
+
+/// Makes an authority and a certificate of it for each name.
+fn client_certificates(folder: &Path, authority: &str, names: &[&str]) {
+    let script = format!(
+        "set -e\n\
+         echo extendedKeyUsage=clientAuth > extensions\n\
+         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+         -subj /CN={authority} -keyout {authority}.key -out {authority}.pem\n\
+         for name in {}; do\n\
+         openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=$name \
+         -keyout $name.key -out $name.csr\n\
+         openssl x509 -req -in $name.csr -extfile extensions -days 2 \
+         -CA {authority}.pem -CAkey {authority}.key \
+         -CAcreateserial -out $name.pem\n\
+         done",
+        names.join(" ")
+    );
+    let output = Command::new("sh").args(["-c", &script]).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A proxy whose route counts by the certificate of the client, and the folder of its files.
+fn certified_proxy(client_auth: &str, upstream: &TestUpstream) -> (TestServer, PathBuf) {
+    let url = &upstream.url;
+    let text = format!(
+        "[policy.device]\nby = ['device']\nwindow = '1 per 1h'\non_missing = 'deny'\n\
+         [[route]]\nmatch = '/**'\ngate = 'device'\nupstream = '{url}'\n\
+         set = {{ device = 'certificate:subject' }}\n\
+         [proxy]\nlisten = '127.0.0.1:0'\ntls_cert = 'cert.pem'\ntls_key = 'key.pem'\n\
+         client_ca = 'authority.pem'\nclient_auth = '{client_auth}'\n"
+    );
+    let file = catalog_file(&text);
+    let folder = file.parent().unwrap().to_owned();
+    certificate(&folder, "7");
+    client_certificates(&folder, "authority", &["ana", "bea"]);
+    client_certificates(&folder, "stranger", &["eve"]);
+    (TestServer::from_file(&file), folder)
+}
+
+/// The status of a request with the certificate of a client; 0 if the handshake fails.
+fn status_with(proxy: &TestServer, folder: &Path, client: Option<&str>, http: &str) -> u16 {
+    let mut curl = Command::new("curl");
+    curl.args(["-s", "--max-time", "30", "--cacert", "cert.pem", "-o", "answer", http]);
+    curl.args(["-w", "%{http_code}"]).arg(format!("https://{}/", address_of(proxy, "It proxies")));
+    if let Some(name) = client {
+        curl.args(["--cert", &format!("{name}.pem"), "--key", &format!("{name}.key")]);
+    }
+    let output = curl.current_dir(folder).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).parse().unwrap()
+}
+
+#[test]
+fn clients_are_counted_by_their_certificates() {
+    let upstream = TestUpstream::constant("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let (proxy, folder) = certified_proxy("required", &upstream);
+    for (client, http, status) in [
+        (Some("ana"), "--http2", 200),
+        (Some("ana"), "--http1.1", 429),
+        (Some("bea"), "--http1.1", 200),
+        // Of an authority that is not trusted.
+        (Some("eve"), "--http1.1", 0),
+        (None, "--http1.1", 0),
+    ] {
+        assert_eq!(status_with(&proxy, &folder, client, http), status, "{client:?}");
+    }
+    let (proxy, folder) = certified_proxy("optional", &upstream);
+    for (client, status) in [(Some("ana"), 200), (Some("ana"), 429), (Some("eve"), 0), (None, 400)]
+    {
+        assert_eq!(status_with(&proxy, &folder, client, "--http2"), status, "{client:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use super::helpers::{ProxyServer, TestUpstream, catalog};
+use super::helpers::{ProxyServer, TestUpstream, catalog, wait_until};
 
 const IN_FLIGHT: &str = "inflight = 2\nhold = '10m'";
 const SWITCH: &str =
@@ -90,4 +90,63 @@ fn a_silent_tunnel_is_ended_after_idle_timeout() {
     client.read_head();
     assert!(client.is_closed());
     server.wait_for_remaining("site", 2);
+}
+
+#[test]
+fn a_switch_to_another_version_of_http_is_not_forwarded() {
+    let (seen, calls) = mpsc::channel();
+    let upstream = TestUpstream::start(move |call| {
+        let names = ["upgrade", "connection", "http2-settings"];
+        seen.send(names.map(|name| call.header(name).unwrap_or_default())).unwrap();
+        call.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        true
+    });
+    let server = ProxyServer::start(&catalog("window = '99 per 1m'", &upstream));
+    let mut client = server.connect();
+    for protocol in ["h2c", "H2C", "HTTP/2.0", "TLS/1.2", "websocket, h2c", "h2c, websocket"] {
+        client.send_bytes(
+            format!(
+                "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\n\
+                 Upgrade: {protocol}\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"
+            )
+            .as_bytes(),
+        );
+        assert_eq!(client.read_response().body, "ok", "{protocol}");
+        assert_eq!(calls.recv().unwrap(), [""; 3].map(str::to_owned), "{protocol}");
+    }
+}
+
+#[test]
+fn an_upstream_must_switch_to_the_protocol_that_was_asked_for() {
+    let upstream = TestUpstream::start(|call| {
+        call.send(
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: Upgrade\r\n\r\n",
+        );
+        !call.is_closed_by_peer()
+    });
+    let server = ProxyServer::start(&catalog(IN_FLIGHT, &upstream));
+    let mut client = server.connect();
+    client.send_bytes(upgrade_request());
+    let answer = client.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (502, "upstream-broken"));
+    server.wait_for_remaining("site", 2);
+}
+
+#[test]
+fn how_a_tunnel_ended_is_a_header_of_the_outcome() {
+    let upstream = TestUpstream::start(|call| {
+        call.send(SWITCH);
+        call.try_read_line();
+        call.reset();
+        false
+    });
+    let when = "headers[\"catraca-ended\"] == \"upstream-broken\"";
+    let policy = format!("window = '9 per 1m'\nban = [{{ when = '{when}', for = '1h' }}]");
+    let server = ProxyServer::start(&catalog(&policy, &upstream));
+    let mut client = server.connect();
+    client.send_bytes(upgrade_request());
+    client.read_head();
+    client.send_bytes(b"go\n");
+    client.read_to_end_lossy();
+    wait_until("the rule has banned", || !server.peek("site").allowed);
 }

@@ -1,9 +1,10 @@
 //! Upstreams that do not answer, and routes with several of them.
 
 use std::net::TcpListener;
-use std::time::Instant;
+use std::sync::{Mutex, mpsc};
+use std::time::{Duration, Instant};
 
-use super::helpers::{ProxyServer, TestUpstream, catalog, response};
+use super::helpers::{ProxyServer, SOON, TestUpstream, catalog, response, wait_until};
 
 const LIMIT: &str = "window = '99 per 1m'";
 
@@ -138,4 +139,83 @@ fn a_request_that_was_not_sent_goes_to_the_next_upstream() {
         client.send("POST /", &[], b"body");
         assert_eq!(client.read_response().body, "alive");
     }
+}
+
+#[test]
+fn a_request_waits_for_the_only_connection_and_then_uses_it() {
+    let (open, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let (began, beginnings) = mpsc::channel();
+    let upstream = TestUpstream::start(move |call| {
+        began.send(call.line().to_owned()).unwrap();
+        wait.lock().unwrap().recv().unwrap();
+        call.send(&response("200 OK", "", "ok"));
+        true
+    });
+    let more = "[proxy]\nconnections_max = 1\nconnect_timeout = '30s'\n";
+    let server = ProxyServer::start(&(catalog(LIMIT, &upstream) + more));
+    let mut clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(&format!("GET /{number}"), &[], b"");
+        let charged = i64::try_from(number).unwrap() + 1;
+        // Checked, so that it waits for the upstream before the next one comes.
+        server.wait_for_remaining("site", 99 - charged);
+    }
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert_eq!(beginnings.recv().unwrap(), format!("GET /{number} HTTP/1.1"));
+        open.send(()).unwrap();
+        assert_eq!(client.read_response().status, 200);
+    }
+    assert_eq!(upstream.connections(), 1);
+}
+
+#[test]
+fn a_request_that_waits_too_long_for_a_connection_gets_a_503() {
+    let (open, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let upstream = TestUpstream::start(move |call| {
+        wait.lock().unwrap().recv().unwrap();
+        call.send(&response("200 OK", "", "ok"));
+        true
+    });
+    let more = "[proxy]\nconnections_max = 1\nconnect_timeout = '50ms'\n";
+    let server = ProxyServer::start(&(catalog(LIMIT, &upstream) + more));
+    let mut first = server.connect();
+    first.send("GET /", &[], b"");
+    wait_until("the upstream has a connection", || upstream.connections() == 1);
+    let mut second = server.connect();
+    second.send("GET /", &[], b"");
+    let busy = second.read_response();
+    assert_eq!((busy.status, busy.problem_code().as_str()), (503, "upstream-busy"));
+    assert_eq!(busy.header("retry-after"), Some("1"));
+    open.send(()).unwrap();
+    assert_eq!(first.read_response().status, 200);
+    open.send(()).unwrap();
+    second.send("GET /", &[], b"");
+    assert_eq!(second.read_response().status, 200);
+    let series = "catraca_proxy_upstream_failures_total{cause=\"busy\"}";
+    assert_eq!(server.metric(series), 1);
+}
+
+#[test]
+fn a_client_that_sends_too_slowly_gets_a_408() {
+    let upstream = TestUpstream::start(|call| {
+        call.read_body();
+        false
+    });
+    let more = "[proxy]\nfirst_byte_timeout = '1s'\nupload_rate_min = 1000\n";
+    let server = ProxyServer::start(&(catalog(LIMIT, &upstream) + more));
+    let mut client = server.connect();
+    client.send_bytes(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    client.set_read_timeout(Duration::from_millis(100));
+    // Every part starts `first_byte_timeout` again, and still the request ends.
+    let started = Instant::now();
+    let answer = loop {
+        assert!(started.elapsed() < SOON, "the request has not ended");
+        let _ = client.try_send_bytes(b"1\r\nx\r\n");
+        if let Ok(answer) = client.try_read_response() {
+            break answer;
+        }
+    };
+    assert_eq!((answer.status, answer.problem_code().as_str()), (408, "body-timeout"));
 }

@@ -1,0 +1,107 @@
+//! Warns of a `hold` that ends before the response of a slow upstream may begin: the settle of such
+//! a request comes too late, and its price is not applied.
+
+use std::time::Duration;
+
+use catraca::core::catalog::read::Sections;
+use catraca::core::located::{Node, Report};
+use catraca::core::time::parse_span;
+
+use super::ProxySection;
+
+/// Reports the policies of proxied routes whose `hold` is shorter than `first_byte_timeout`.
+pub fn check(report: &mut Report, proxy: &ProxySection, sections: &Sections<'_>) {
+    let limit = proxy.first_byte_timeout;
+    for (name, policy) in proxied_policies(sections) {
+        let Some(hold) = field(policy, "hold").filter(|_| is_settled_later(policy)) else {
+            continue;
+        };
+        let span = hold.value.as_str().and_then(|text| parse_span(text).ok());
+        let micros = span.map(|span| span.micros().unsigned_abs());
+        if micros.is_some_and(|micros| Duration::from_micros(micros) < limit) {
+            let message = format!(
+                "`{name}` is settled with the response of an upstream, which may begin after \
+                 {limit:?} ([proxy] first_byte_timeout): a settle after `hold` is not applied"
+            );
+            let fix = "write a `hold` longer than the longest response, or a shorter \
+                       first_byte_timeout";
+            report.warn("short-hold", hold.location, message, fix);
+        }
+    }
+}
+
+/// Whether a settle changes what the check has charged.
+fn is_settled_later(policy: Node<'_>) -> bool {
+    let cost = field(policy, "cost");
+    let is_priced = cost.is_some_and(|cost| cost.value.as_integer().is_none());
+    is_priced || field(policy, "inflight").is_some()
+}
+
+/// The policies of all routes that have an upstream.
+fn proxied_policies<'t>(sections: &Sections<'t>) -> Vec<(&'t str, Node<'t>)> {
+    let routes = sections.all("route").iter().filter_map(|(_, node)| node.as_items()).flatten();
+    let routes = routes.filter(|route| field(*route, "upstream").is_some());
+    let gates: Vec<&str> =
+        routes.filter_map(|route| field(route, "gate")).flat_map(gate_names).collect();
+    let declared = named_tables(sections, "gate");
+    let listed = declared.into_iter().filter(|(name, _)| gates.contains(name));
+    let listed = listed.filter_map(|(_, gate)| field(gate, "policies")?.as_items()).flatten();
+    let listed: Vec<&str> = listed.filter_map(|policy| policy.value.as_str()).collect();
+    let policies = named_tables(sections, "policy").into_iter();
+    policies.filter(|(name, _)| gates.contains(name) || listed.contains(name)).collect()
+}
+
+/// The gates of a route: one, or those of a map with its defaults.
+fn gate_names(gate: Node<'_>) -> Vec<&str> {
+    if let Some(name) = gate.value.as_str() {
+        return vec![name];
+    }
+    let mapped = field(gate, "map").and_then(|map| map.as_entries()).unwrap_or_default();
+    let others = [field(gate, "absent"), field(gate, "default")].into_iter().flatten();
+    let all = mapped.into_iter().map(|(_, node)| node).chain(others);
+    all.filter_map(|node| node.value.as_str()).collect()
+}
+
+fn named_tables<'t>(sections: &Sections<'t>, name: &str) -> Vec<(&'t str, Node<'t>)> {
+    let tables = sections.all(name).iter().filter_map(|(_, node)| node.as_entries()).flatten();
+    tables.map(|(key, node)| (key.text, node)).collect()
+}
+
+fn field<'t>(table: Node<'t>, name: &str) -> Option<Node<'t>> {
+    let mut entries = table.as_entries()?.into_iter();
+    entries.find(|(key, _)| key.text == name).map(|(_, node)| node)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config;
+
+    fn warnings(more: &str) -> usize {
+        let text = format!(
+            "[policy.chat]\nby = ['ip']\nbucket = {{ size = 9, refill = '1 per 1m' }}\n\
+             cost = {{ '200' = 2, default = 1 }}\nhold = '30s'\n\
+             [policy.site]\nby = ['ip']\nwindow = '9 per 1m'\nhold = '1s'\n\
+             [gate.both]\npolicies = ['site', 'chat']\n{more}"
+        );
+        let read = config::parse(&text).unwrap();
+        read.warnings.iter().filter(|warning| warning.code == "short-hold").count()
+    }
+
+    #[test]
+    fn a_hold_that_ends_before_the_response_begins_is_reported() {
+        let route =
+            |gate: &str| format!("[[route]]\nmatch = '/**'\nupstream = 'http://a'\n{gate}\n");
+        let map = "gate = { by = 'k', map = { a = 'chat' }, default = 'site' }\n\
+                   set = { k = 'header:k' }";
+        for (more, count) in [
+            (route("gate = 'chat'"), 1),
+            (route("gate = 'both'"), 1),
+            (route(map), 1),
+            (route("gate = 'site'"), 0),
+            ("[[route]]\nmatch = '/**'\ngate = 'chat'\n".to_owned(), 0),
+            (route("gate = 'chat'") + "[proxy]\nfirst_byte_timeout = '30s'\n", 0),
+        ] {
+            assert_eq!(warnings(&more), count, "{more}");
+        }
+    }
+}

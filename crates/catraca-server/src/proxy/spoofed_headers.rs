@@ -1,0 +1,186 @@
+//! Headers by which a client could pretend to be another one, or to have sent another request.
+//!
+//! Many applications read `X_Customer` and `X-Customer` as one header (CGI and WSGI turn both into
+//! `HTTP_X_CUSTOMER`), so the second spelling of a header that counts is removed as well.
+
+use std::borrow::Cow;
+
+use catraca::core::catalog::{AttributeSource, Route};
+use hyper::http::{HeaderMap, HeaderName};
+
+/// Removes the headers of a request that replace its path or its method, those in which a client
+/// states an address unless a trusted proxy sent it, and second spellings of headers that count.
+/// `address_header` is the header that proxies state the address in.
+pub fn remove(
+    headers: &mut HeaderMap,
+    route: &Route,
+    is_trusted_proxy: bool,
+    address_header: Option<&str>,
+) {
+    let is_spoofed = |name: &HeaderName| {
+        let name = name.as_str();
+        let dashed = match name.contains('_') {
+            true => Cow::Owned(name.replace('_', "-")),
+            false => Cow::Borrowed(name),
+        };
+        if replaces_request(&dashed) {
+            return true;
+        }
+        if route_reads(route, name) {
+            return false;
+        }
+        let is_own_address = address_header.is_some_and(|own| own.eq_ignore_ascii_case(&dashed))
+            && !is_written_afresh(&dashed);
+        let states_address = states_address(&dashed) || is_own_address;
+        let is_alias = dashed != name;
+        (states_address && (is_alias || !is_trusted_proxy))
+            || (is_alias && (counts_everywhere(&dashed) || route_reads(route, &dashed)))
+    };
+    let spoofed: Vec<HeaderName> =
+        headers.keys().filter(|name| is_spoofed(name)).cloned().collect();
+    for name in spoofed {
+        headers.remove(name);
+    }
+}
+
+/// Whether frameworks and gateways take the path, the method or a proxy of the process from it.
+fn replaces_request(name: &str) -> bool {
+    matches!(
+        name,
+        "x-original-url"
+            | "x-original-uri"
+            | "x-original-method"
+            | "x-original-host"
+            | "x-rewrite-url"
+            | "x-http-method"
+            | "x-http-method-override"
+            | "x-method-override"
+            | "proxy"
+    )
+}
+
+/// Whether applications take the client's address from it. Those that are written afresh are not
+/// here.
+fn states_address(name: &str) -> bool {
+    matches!(
+        name,
+        "client-ip"
+            | "x-client-ip"
+            | "x-cluster-client-ip"
+            | "x-originating-ip"
+            | "x-remote-ip"
+            | "x-remote-addr"
+            | "x-envoy-external-address"
+            | "true-client-ip"
+            | "cf-connecting-ip"
+            | "fastly-client-ip"
+    )
+}
+
+fn is_written_afresh(name: &str) -> bool {
+    name.starts_with("x-forwarded-") || matches!(name, "forwarded" | "x-real-ip")
+}
+
+/// Whether it decides who is counted, where a request ends or what the upstream is told, on every
+/// route.
+fn counts_everywhere(name: &str) -> bool {
+    is_written_afresh(name)
+        || matches!(
+            name,
+            "authorization"
+                | "catraca-ticket"
+                | "connection"
+                | "content-encoding"
+                | "content-length"
+                | "content-type"
+                | "cookie"
+                | "expect"
+                | "host"
+                | "http2-settings"
+                | "keep-alive"
+                | "proxy-authorization"
+                | "proxy-connection"
+                | "te"
+                | "trailer"
+                | "transfer-encoding"
+                | "upgrade"
+                | "x-request-id"
+        )
+}
+
+fn route_reads(route: &Route, name: &str) -> bool {
+    let reads = |source: &AttributeSource| match source {
+        AttributeSource::Header(own) => own.eq_ignore_ascii_case(name),
+        _ => false,
+    };
+    route.sources().any(reads)
+}
+
+#[cfg(test)]
+mod tests {
+    use catraca::Catalog;
+
+    use super::*;
+
+    fn left(lines: &[&'static str], is_trusted_proxy: bool) -> Vec<String> {
+        let catalog = Catalog::parse(
+            "[policy.site]\nby = ['customer']\nwindow = '1 per 1m'\n\
+             [[route]]\nmatch = '/**'\ngate = 'site'\n\
+             set = { customer = 'header:x-customer', device = 'header:client-ip' }\n",
+        )
+        .unwrap();
+        let mut headers = HeaderMap::new();
+        for name in lines {
+            headers.append(*name, "1".parse().unwrap());
+        }
+        remove(&mut headers, &catalog.routes[0], is_trusted_proxy, Some("x-edge-ip"));
+        let mut names: Vec<_> = headers.keys().map(|name| name.to_string()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn headers_that_replace_the_request_are_removed_from_any_peer() {
+        let all = [
+            "x-original-url",
+            "x-original-uri",
+            "x-original-method",
+            "x-rewrite-url",
+            "x-http-method",
+            "x-http-method-override",
+            "x-method-override",
+            "x_original_url",
+            "x_http-method_override",
+            "proxy",
+        ];
+        for is_trusted in [false, true] {
+            assert!(left(&all, is_trusted).is_empty());
+        }
+    }
+
+    #[test]
+    fn addresses_are_believed_of_trusted_proxies_alone() {
+        let all = ["true-client-ip", "x-edge-ip", "cf_connecting_ip", "x_edge_ip"];
+        assert!(left(&all, false).is_empty());
+        assert_eq!(left(&all, true), ["true-client-ip", "x-edge-ip"]);
+        // The route reads it.
+        assert_eq!(left(&["client-ip"], false), ["client-ip"]);
+    }
+
+    #[test]
+    fn second_spellings_of_headers_that_count_are_removed() {
+        let all = [
+            "x_customer",
+            "x_forwarded_for",
+            "x-forwarded_host",
+            "x_real_ip",
+            "content_length",
+            "transfer_encoding",
+            "x_request_id",
+            "authorization_",
+            "x_own",
+            "x-customer",
+        ];
+        assert_eq!(left(&all, true), ["authorization_", "x-customer", "x_own"]);
+    }
+}

@@ -1,0 +1,69 @@
+//! How fast a client sends the body of its request. Only the time in which the proxy waits for the
+//! client counts: an upstream that reads slowly is not the client's fault.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The least that a client must send on average.
+#[derive(Clone, Copy, Debug)]
+pub struct UploadRateMin {
+    /// The waiting time before the rate counts.
+    pub grace: Duration,
+    /// Bytes per second of waiting; zero for no limit.
+    pub bytes_per_second: u64,
+}
+
+/// The bytes of a body so far, and how long they were waited for.
+#[derive(Debug, Default)]
+pub struct UploadRate {
+    bytes: u64,
+    waited: Duration,
+    since: Option<Instant>,
+}
+
+impl UploadRate {
+    /// Notes that the client has not sent the next part yet.
+    pub fn on_wait(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// Notes a part.
+    pub fn on_part(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        if let Some(since) = self.since.take() {
+            self.waited += since.elapsed();
+        }
+    }
+
+    /// Whether the client was slower than it must be.
+    pub fn is_below(&self, min: UploadRateMin) -> bool {
+        let needed = self.waited.as_secs().saturating_mul(min.bytes_per_second);
+        self.waited > min.grace && self.bytes < needed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_waiting_counts_and_only_after_the_grace_time() {
+        let min = UploadRateMin { grace: Duration::from_secs(60), bytes_per_second: 100 };
+        let rate = |bytes, seconds| UploadRate {
+            bytes,
+            waited: Duration::from_secs(seconds),
+            since: None,
+        };
+        for (bytes, seconds, is_below) in [
+            (0, 60, false),
+            (1, 61, true),
+            (6_099, 61, true),
+            (6_100, 61, false),
+            (1_000_000, 9_000, false),
+        ] {
+            assert_eq!(rate(bytes, seconds).is_below(min), is_below, "{bytes} in {seconds} s");
+        }
+        assert!(!rate(0, 9_000).is_below(UploadRateMin { bytes_per_second: 0, ..min }));
+    }
+}
