@@ -23,7 +23,7 @@ use crate::settlement::{SettleState, Settlement};
 ///
 /// use catraca::{Catalog, Check, Engine, Event};
 ///
-/// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '0 per 1m'\n block = '1h'")?;
+/// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 1m'\n block = '1h'")?;
 /// let (sender, blocked) = channel();
 /// let engine = Engine::builder(catalog)
 ///     .listener(move |event| {
@@ -32,7 +32,9 @@ use crate::settlement::{SettleState, Settlement};
 ///         }
 ///     })
 ///     .build();
-/// engine.check(&Check::new("login", [("ip", "198.51.100.7")]))?;
+/// let check = Check::new("login", [("ip", "198.51.100.7")]);
+/// assert!(engine.check(&check)?.allowed);
+/// assert!(!engine.check(&check)?.allowed);
 /// assert_eq!(blocked.try_recv()?, "login");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -7,15 +7,17 @@
 //! use catraca::{Catalog, Check, Engine};
 //! use http::{HeaderMap, StatusCode};
 //!
-//! let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '0 per 1m'")?);
-//! let decision = engine.check(&Check::new("api", [("ip", "198.51.100.7")]))?;
+//! let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '1 per 1m'")?);
+//! let check = Check::new("api", [("ip", "198.51.100.7")]);
+//! engine.check(&check)?;
+//! let decision = engine.check(&check)?;
 //! let status = response_status(&decision);
 //! let mut headers = HeaderMap::new();
 //! ratelimit_headers::write(&decision, false, &mut headers);
 //! assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
-//! assert_eq!(headers["ratelimit-policy"], "\"api\";q=0;w=60");
+//! assert_eq!(headers["ratelimit-policy"], "\"api\";q=1;w=60");
 //! let body = ProblemDenial::new(&decision, status).to_json(); // application/problem+json
-//! # assert!(String::from_utf8(body)?.contains("over_limit"));
+//! # assert!(String::from_utf8(body)?.contains("429"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

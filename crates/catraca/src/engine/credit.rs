@@ -66,10 +66,11 @@ impl<S: Store> Engine<S> {
     ///     credit = { payment = { amount = 1, on = ["200"] } }
     /// "#)?;
     /// let engine = Engine::new(catalog);
+    /// let outcome = Outcome::status(200);
     /// let payer = Subject::from([("payer", "a")]);
     /// engine.check(&Check::new("lookup", payer.clone()).reference("E1"))?;
     /// let check = CheckRef::Reference("E1", payer.clone());
-    /// engine.settle(&Settle { namespace: "default", check, outcome: &Outcome::status(200) })?;
+    /// engine.settle(&Settle { namespace: "default", check, outcome: &outcome })?;
     /// let given = engine.credit("default", "E1", "payment", &payer)?;
     /// assert_eq!(given, Ok(vec![("lookup".into(), 1)]));
     /// # }

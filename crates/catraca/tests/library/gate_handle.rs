@@ -108,7 +108,7 @@ fn a_cost_and_a_reference_can_be_added() {
 
 #[test]
 fn a_gate_of_one_attribute_needs_no_names() {
-    let engine = engine();
+    let (engine, _) = engine();
     let login = engine.gate("login").unwrap();
     assert_eq!(login.attributes().collect::<Vec<_>>(), ["ip"]);
     let address = std::net::IpAddr::from([198, 51, 100, 7]);

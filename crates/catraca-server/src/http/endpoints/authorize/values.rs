@@ -23,7 +23,7 @@ pub fn unreadable_request(error: RequestError) -> Problem {
 fn ambiguous_request(error: AmbiguousValue) -> Problem {
     let remedy = match &error {
         AmbiguousValue::Header { .. } => "; configure the proxy to replace what the client sends",
-        AmbiguousValue::Cookie { .. } | AmbiguousValue::Query { .. } => "",
+        _ => "",
     };
     Problem::bad("ambiguous-request", format!("{error}{remedy}"))
 }
