@@ -1,6 +1,7 @@
 //! Runs the checks of the fuzz targets with the inputs in `fuzz/corpus`.
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "a test reads files")]
 
 #[path = "../../../fuzz/checks/body_cost.rs"]
 mod body_cost;
