@@ -86,11 +86,14 @@ async fn a_client_names_itself_by_default() {
     assert_eq!(callers["callers"][0]["caller"], expected, "{callers}");
 }
 
-/// An instant as HTTP writes it; only the day of the week is not read.
+/// An instant as HTTP writes it.
 fn http_date(time: Time) -> String {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    // The first day of 1970 was a Thursday.
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let day = DAYS[(time.micros() / 86_400_000_000 % 7) as usize];
     let text = time.to_rfc3339();
     let month: usize = text[5..7].parse().unwrap();
     let name = &MONTHS[3 * (month - 1)..3 * month];
-    format!("Mon, {} {name} {} {} GMT", &text[8..10], &text[..4], &text[11..19])
+    format!("{day}, {} {name} {} {} GMT", &text[8..10], &text[..4], &text[11..19])
 }
