@@ -30,7 +30,7 @@ pub fn free_port() -> Result<u16, String> {
 }
 
 impl Server {
-    /// Starts a server on core 0 and waits until it takes connections; `log` gets its standard error.
+    /// Starts a server on core 0, and waits until it takes connections; `log` gets its errors.
     pub fn start(command: &[String], port: u16, log: Option<File>) -> Result<Self, String> {
         Self::start_on("0", command, port, log)
     }

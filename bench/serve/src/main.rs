@@ -1,7 +1,7 @@
 //! Measures a check over HTTP: catraca beside a peer, and beside bare servers that decide nothing.
 //!
-//! `--proxy` measures the reverse proxy instead. Started plainly it is the conductor; `--floor` makes it one of the bare servers. Must end every
-//! process that it starts, by its id.
+//! Without arguments it measures; `--proxy` measures the reverse proxy instead; `--floor` makes it
+//! one of the bare servers. Must end every process that it starts, by its id.
 
 mod args;
 mod child;

@@ -125,7 +125,8 @@ fn start_catraca(
     let orders = route("POST /orders/{user}") + "set = { user = \"path:2\" }\n";
     let stream = route("GET /stream");
     let catalog = format!(
-        "[policy.api]\nby = [\"user|ip\"]\nbucket = {{ size = 1000000, refill = \"1000000 per 1h\" }}\n\
+        "[policy.api]\nby = [\"user|ip\"]\n\
+         bucket = {{ size = 1000000, refill = \"1000000 per 1h\" }}\n\
          [records]\nurl = \"none\"\n[network]\ntrusted_proxies = [\"127.0.0.1\"]\n\
          {}{orders}{stream}",
         proxy.unwrap_or_default()

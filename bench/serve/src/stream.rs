@@ -58,7 +58,8 @@ pub fn table(rows: &[StreamRow]) -> String {
         rows.iter().find(|row| row.name == name && row.round == round).map(|row| row.seconds)
     };
     let mut text = format!(
-        "A response of 1 GiB; medians. The ratio of seconds is to {reference} in the same round.\n\n\
+        "A response of 1 GiB; medians. The ratio of seconds is to {reference} in the same \
+         round.\n\n\
          | Proxy | seconds | × | CPU seconds | peak MiB |\n|---|---:|---:|---:|---:|\n"
     );
     for name in PROXIES.map(Proxy::name) {

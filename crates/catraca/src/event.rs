@@ -23,7 +23,8 @@ use crate::settlement::{SettleState, Settlement};
 ///
 /// use catraca::{Catalog, Check, Engine, Event};
 ///
-/// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 1m'\n block = '1h'")?;
+/// let policy = "[policy.login]\nby = ['ip']\nwindow = '1 per 1m'\nblock = '1h'";
+/// let catalog = Catalog::parse(policy)?;
 /// let (sender, blocked) = channel();
 /// let engine = Engine::builder(catalog)
 ///     .listener(move |event| {

@@ -35,8 +35,8 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     run_migration(context)
 }
 
-/// Compiles and runs the migration from tower_governor in the guide, before and after. It is a crate
-/// of its own, so that the lock file of the product does not contain tower_governor.
+/// Compiles and runs the migration from tower_governor in the guide, before and after. It is a
+/// crate of its own, so that the lock file of the product does not contain tower_governor.
 fn run_migration(context: &TestContext) -> Result<()> {
     let args = ["test", "--doc", "--manifest-path", "bench/layer/Cargo.toml", "--locked"];
     let mut cargo = context.repo.cargo(&args);

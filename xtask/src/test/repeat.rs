@@ -1,9 +1,9 @@
 //! Runs tests, and runs again alone what failed beside others.
 //!
-//! Some tests measure time on sockets and real servers, and fail now and then because the machine was
-//! busy. A test that fails beside others and passes three times alone is reported as flaky, which is
-//! a defect to repair; it does not fail the run. A wrong rule fails alone too: random tests of a
-//! normal run have fixed seeds.
+//! Some tests measure time on sockets and real servers, and fail now and then because the machine
+//! was busy. A test that fails beside others and passes three times alone is reported as flaky,
+//! which is a defect to repair; it does not fail the run. A wrong rule fails alone too: random
+//! tests of a normal run have fixed seeds.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};

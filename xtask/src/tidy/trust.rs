@@ -15,7 +15,7 @@ const METRIC: &str = "catraca_";
 
 /// What the last column of the table may name.
 #[derive(Default)]
-struct Known {
+struct TestNames {
     /// Files and folders.
     paths: Vec<String>,
     /// Names of functions, modules, files without their ending, and folders.
@@ -23,7 +23,7 @@ struct Known {
 }
 
 pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
-    let mut known = Known::default();
+    let mut known = TestNames::default();
     for file in files {
         known.add_path(file);
         if file.ends_with(".rs") {
@@ -33,12 +33,12 @@ pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
     Ok(missing(&repo.read(TRUST)?, &known))
 }
 
-fn missing(table: &str, known: &Known) -> Vec<Finding> {
+fn missing(table: &str, known: &TestNames) -> Vec<Finding> {
     let rows = table.lines().enumerate().filter(|(_, line)| line.starts_with("| "));
     let mut findings = Vec::new();
     for (index, row) in rows {
         let tests = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap_or_default();
-        // Between backticks are the odd pieces.
+        // Every second piece is between backticks.
         for name in tests.split('`').skip(1).step_by(2).filter(|name| !known.has(name)) {
             let message =
                 format!("{TRUST}:{}: there is no test `{name}`: correct the name", index + 1);
@@ -48,7 +48,7 @@ fn missing(table: &str, known: &Known) -> Vec<Finding> {
     findings
 }
 
-impl Known {
+impl TestNames {
     fn add_path(&mut self, file: &str) {
         let mut path = file;
         loop {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn names_of_tests_that_do_not_exist_are_found() {
-        let mut known = Known::default();
+        let mut known = TestNames::default();
         known.add_path("crates/a/tests/http/auth.rs");
         known.add_names("#[test]\nfn a_key_is_refused() {}\ncounter(\"accepted\");");
         let table = "Not `in_the_table`\n\

@@ -10,10 +10,9 @@ use catraca::core::catalog::Route;
 use catraca::http_request::RequestBody;
 use hyper::body::{Body, Frame, Incoming};
 
-use super::exchange::upload_rate_min;
 use super::failure::UpstreamFailure;
 use super::idle_timer::IdleTimer;
-use super::upload_rate::UploadRate;
+use super::upload_rate::{UploadRate, UploadRateMin};
 use crate::config::ProxyTimeouts;
 
 /// A body of which a part may have been read.
@@ -55,7 +54,7 @@ impl CollectedBody {
         timeouts: &ProxyTimeouts,
     ) -> Result<(), UpstreamFailure> {
         let mut timer = IdleTimer::new(timeouts.first_byte);
-        let rate_min = upload_rate_min(timeouts);
+        let rate_min = UploadRateMin::new(timeouts);
         let mut rate = UploadRate::default();
         let mut bytes = Vec::new();
         while bytes.len() <= bytes_max {

@@ -133,7 +133,7 @@ async fn wait_for_head(
 ) -> Result<Response<Incoming>, HeadError> {
     let mut response = pin!(connection.send(request));
     let mut timer = IdleTimer::new(timeouts.first_byte);
-    let rate_min = upload_rate_min(timeouts);
+    let rate_min = UploadRateMin::new(timeouts);
     let mut parts = 0;
     poll_fn(|cx| {
         connection.poll_driver(cx);
@@ -152,12 +152,6 @@ async fn wait_for_head(
         timer.poll_expired(cx).map(|()| Err(timeout_error(upload, timeouts)))
     })
     .await
-}
-
-/// The least that a client must send of a body.
-pub fn upload_rate_min(timeouts: &ProxyTimeouts) -> UploadRateMin {
-    let bytes_per_second = timeouts.upload_rate_min;
-    UploadRateMin { grace: timeouts.first_byte, bytes_per_second }
 }
 
 fn head_error(error: SendError, upload: Option<&UploadState>) -> HeadError {

@@ -81,7 +81,7 @@ fn is_written_afresh(name: &str) -> bool {
     name.starts_with("x-forwarded-") || matches!(name, "forwarded" | "x-real-ip")
 }
 
-/// Whether it decides who is counted, where a request ends or what the upstream is told, on every
+/// Whether it decides who is counted, where a request ends or what the upstream learns, on every
 /// route.
 fn counts_everywhere(name: &str) -> bool {
     is_written_afresh(name)

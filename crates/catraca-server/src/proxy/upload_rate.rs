@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::config::ProxyTimeouts;
+
 /// The least that a client must send on average.
 #[derive(Clone, Copy, Debug)]
 pub struct UploadRateMin {
@@ -12,6 +14,13 @@ pub struct UploadRateMin {
     pub grace: Duration,
     /// Bytes per second of waiting; zero for no limit.
     pub bytes_per_second: u64,
+}
+
+impl UploadRateMin {
+    /// The rate of the settings.
+    pub fn new(timeouts: &ProxyTimeouts) -> Self {
+        Self { grace: timeouts.first_byte, bytes_per_second: timeouts.upload_rate_min }
+    }
 }
 
 /// The bytes of a body so far, and how long they were waited for.

@@ -58,7 +58,7 @@ impl<S> Engine<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The values of several attributes could be exchanged when somebody reorders the catalog, so a
+    /// The values of several attributes could be exchanged when the catalog is reordered, so a
     /// gate that reads several is an error here: name them with [`Self::gate_by`].
     pub fn gate(&self, gate: &str) -> Result<GateHandle<'_, 1, S>, GateError> {
         let attributes = self.gate_attributes(gate)?;
@@ -74,7 +74,7 @@ impl<S> Engine<S> {
     /// ```
     /// use catraca::{Catalog, Engine};
     ///
-    /// let catalog = Catalog::parse("[policy.login]\n by = ['ip', 'user']\n window = '1 per 15m'")?;
+    /// let catalog = Catalog::parse("[policy.login]\nby = ['ip', 'user']\nwindow = '1 per 15m'")?;
     /// let engine = Engine::new(catalog);
     /// let login = engine.gate_by("login", ["user", "ip"])?;
     /// assert!(login.check(["ana", "198.51.100.7"])?.allowed);

@@ -121,7 +121,7 @@ impl PostgresStore {
     /// The first call opens the connection that listens.
     pub fn freed_notices(&self) -> broadcast::Receiver<FreedNotice> {
         self.listening.get_or_init(|| {
-            tokio::spawn(listen::listen(listen::FreedListener {
+            tokio::spawn(listen::listen(listen::PostgresListener {
                 url: self.url.clone(),
                 freed: self.freed.clone(),
                 connect_timeout: self.options.connect_timeout,

@@ -84,7 +84,7 @@ impl RedisLocks {
         let store = RedisStore::connect_with(url, options, LOCK_SCRIPT).await?;
         let (freed, _) = broadcast::channel(UNREAD_MAX);
         let listen_error = Arc::<ArcSwapOption<String>>::default();
-        let listener = listen::FreedListener {
+        let listener = listen::RedisListener {
             settings: store.connect_settings().clone(),
             server_lookup: store.server_lookup(),
             channel: channel.clone(),

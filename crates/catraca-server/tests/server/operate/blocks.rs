@@ -116,7 +116,7 @@ fn release_at_a_terminal(server: &TestServer, id: &str, answer: &str) -> CliOutp
     CliOutput::new(child.wait_with_output().unwrap())
 }
 
-/// Regression: the release of one identity of a ban left the other, which nobody mentioned.
+/// Regression: the release of one identity of a ban left the other, without a word about it.
 #[test]
 fn a_release_at_a_terminal_lists_the_members_of_a_ban_and_asks() {
     let ban = "[policy.pay]\neach = ['customer', 'device']\n\

@@ -56,7 +56,7 @@ fn from_payload(payload: &str) -> FreedNotice {
 }
 
 /// Receives notices of freed names, or says why there are none.
-pub(super) struct FreedListener {
+pub(super) struct PostgresListener {
     pub url: DatabaseUrl,
     pub freed: FreedSender,
     pub connect_timeout: Duration,
@@ -65,7 +65,7 @@ pub(super) struct FreedListener {
 }
 
 /// Receives notices until the task is aborted; polls between connections.
-pub(super) async fn listen(listener: FreedListener) {
+pub(super) async fn listen(listener: PostgresListener) {
     let freed = &listener.freed;
     loop {
         let pause = match session(&listener).await {
@@ -93,8 +93,8 @@ struct NotificationsWork;
 
 /// One connection, until it breaks or the test fails; returns whether notifications worked, or why
 /// not.
-async fn session(listener: &FreedListener) -> Result<NotificationsWork, String> {
-    let FreedListener { url, freed, connect_timeout, error } = listener;
+async fn session(listener: &PostgresListener) -> Result<NotificationsWork, String> {
+    let PostgresListener { url, freed, connect_timeout, error } = listener;
     let connect_timeout = *connect_timeout;
     let connecting = timeout(connect_timeout, url.config.connect(url.tls.connector.clone()));
     let connected = connecting.await.map_err(|_| PostgresFailure::TimedOut(connect_timeout));

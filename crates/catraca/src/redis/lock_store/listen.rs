@@ -28,7 +28,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Forwards notices from Redis to the waiters of this node.
-pub(super) struct FreedListener {
+pub(super) struct RedisListener {
     pub settings: ConnectSettings,
     pub server_lookup: ServerLookup,
     pub channel: Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) struct FreedListener {
     pub error: Arc<ArcSwapOption<String>>,
 }
 
-impl FreedListener {
+impl RedisListener {
     /// Runs until the task is aborted.
     pub async fn run(self) {
         loop {
