@@ -118,7 +118,7 @@ impl Clock for ManualClock {
 
 /// Microseconds since the Unix epoch, by the wall clock.
 fn wall_micros() -> i64 {
-    let micros = |span: std::time::Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+    let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => micros(since),
         Err(before) => -micros(before.duration()),

@@ -156,8 +156,8 @@ impl Trace {
         }
     }
 
-    /// Whether `grade` is a fact in every version. Elsewhere callers send it, and an operator cannot
-    /// state it.
+    /// Whether `grade` is a fact in every version. Elsewhere callers send it, and an operator
+    /// cannot state it.
     fn has_facts(&self) -> bool {
         self.versions.iter().all(|version| !version.facts.is_empty())
     }

@@ -44,8 +44,8 @@ impl App {
     }
 
     /// Writes a snapshot of the store of this process, with what the records have acknowledged: the
-    /// next start notices if that is missing. If that cannot be read, the snapshot contains what was
-    /// last known, and the summary has the error. Waits for the disk.
+    /// next start notices if that is missing. If that cannot be read, the snapshot contains what
+    /// was last known, and the summary has the error. Waits for the disk.
     #[cfg(feature = "records")]
     pub fn snapshot(
         &self,

@@ -255,8 +255,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         docs: privacy_docs(
             "privacy_export",
             "Export all records about an identifier",
-            "By the real identifier, which is never written to disk or logs. A key that is bound to \
-             a namespace gets the records of that namespace.",
+            "By the real identifier, which is never written to disk or logs. A key that is bound \
+             to a namespace gets the records of that namespace.",
             &[ok_json(schema_of::<privacy::PrivacyExport>)],
         ),
     },

@@ -58,8 +58,9 @@ impl Sites {
             }
         }
         for namespace in ["shop", "blog"] {
-            let block = json!({ "policy": "login", "subject": { "customer": format!("of-{namespace}") },
-                "for": "1h", "namespace": namespace });
+            let subject = json!({ "customer": format!("of-{namespace}") });
+            let block = json!({ "policy": "login", "subject": subject, "for": "1h",
+                "namespace": namespace });
             self.ok(&self.ana, "POST /v1/blocks", &block);
             let entry = json!({ "attribute": "customer", "value": format!("listed-{namespace}"),
                 "namespace": namespace });
