@@ -67,7 +67,9 @@ struct FullPools {
     oracle: OracleSide,
     /// The policy and the subject of each check that both sides made.
     checks: BTreeMap<usize, (String, Subject)>,
-    /// Checks that only the engine made, since it had no counter for them.
+    /// Checks whose settles are left out: those that only the engine made, since it had no counter
+    /// for them, and those whose settle found no room for its block. The oracle repeats the answer
+    /// of a settle, with the block.
     degraded: BTreeSet<usize>,
 }
 
@@ -178,6 +180,9 @@ impl FullPools {
             _ => self.checks.get(&op.number),
         };
         let Some((policy, subject)) = check.cloned() else { return };
+        if let OpKind::Settle { check, .. } = &op.kind {
+            self.degraded.insert(*check);
+        }
         self.oracle.forget_block(&policy, &subject);
     }
 }

@@ -24,7 +24,7 @@ const CATALOG: &str = "[policy.login]\nby = ['customer']\nwindow = '2 per 1h'\nb
     { when = \"body.text.matches('^[a-w ]*2[xyz]+$')\", for = '10m' },\
     { when = \"body.items.exists(x, x.code == -1)\", for = '10m' },\
     { when = \"body.text.contains('needle')\", for = '10m' }]\n\
-    [store]\ncounter_mib = 1\nblock_mib = 1\nreference_mib = 1\nmark_mib = 1\n";
+    [store]\ncounter_mib = 4\nblock_mib = 1\nreference_mib = 1\nmark_mib = 1\n";
 
 /// A customer of the shop, whose name no answer to another tenant may contain.
 const CUSTOMER: &str = "c-4711-of-the-shop";
@@ -65,6 +65,15 @@ impl Tenants {
         let answer = key.post(&self.server, path, &body.to_string());
         assert_eq!(answer.status, 200, "{path} {body}: {}", answer.body);
         answer.json()
+    }
+
+    /// Asserts that these pools were full within the last minute.
+    fn assert_full(&self, pools: &[&str]) {
+        let metrics = self.operator.request(&self.server, "GET /metrics").body;
+        for pool in pools {
+            let series = format!("\ncatraca_store_full{{pool=\"{pool}\"}} 1\n");
+            assert!(metrics.contains(&series), "{pool} is not full: {metrics}");
+        }
     }
 
     /// Sends a check for each number, a hundred in one call; returns the decisions.
@@ -238,17 +247,19 @@ fn a_flood_of_one_tenant_uses_up_nothing_of_another() {
     let all = Tenants::start();
     let subject = |n: u32| json!({ "customer": format!("invented-{n}") });
     let logins =
-        all.checks(&all.hostile, 20_000, |n| json!({ "gate": "login", "subject": subject(n) }));
+        all.checks(&all.hostile, 24_000, |n| json!({ "gate": "login", "subject": subject(n) }));
     let degraded = logins.iter().filter(|decision| decision["degraded"] == true).count();
     let again = all.checks(
         &all.hostile,
-        30_000,
-        |n| json!({ "gate": "login", "subject": subject(n % 10_000) }),
+        42_000,
+        |n| json!({ "gate": "login", "subject": subject(n % 14_000) }),
     );
     let blocked = again.iter().filter(|decision| !decision["blocked_until"].is_null()).count();
+    all.assert_full(&["counters", "blocks"]);
     let spent = all.checks(&all.hostile, 8_000, |n| {
         json!({ "gate": "spend", "subject": subject(n % 100), "ref": format!("R{n}"), "cost": 0 })
     });
+    all.assert_full(&["references"]);
     let mut refused = 0;
     for decision in &spent {
         let body = json!({ "ticket": decision["ticket"], "outcome": { "cost": 0 } });
@@ -256,15 +267,11 @@ fn a_flood_of_one_tenant_uses_up_nothing_of_another() {
         refused += u32::from(answer.status != 200);
     }
     println!(
-        "the flood: 20000 keys, {degraded} degraded; {blocked} denied by blocks; 8000 references; \
+        "the flood: 24000 keys, {degraded} degraded; {blocked} denied by blocks; 8000 references; \
          {refused} of 8000 settles refused"
     );
     assert!(degraded > 0 && refused > 0, "the pools were not full");
-    let metrics = all.operator.request(&all.server, "GET /metrics").body;
-    for pool in ["counters", "blocks", "references", "settled-markers"] {
-        let series = format!("\ncatraca_store_full{{pool=\"{pool}\"}} 1\n");
-        assert!(metrics.contains(&series), "{pool} is not full: {metrics}");
-    }
+    all.assert_full(&["settled-markers"]);
 
     let mut counts = [0; 4];
     for n in 0..100 {
