@@ -107,13 +107,13 @@ impl ProxyMetrics {
         unusable.iter().map(|(url, why)| (url.clone(), why.clone())).collect()
     }
 
-    /// Responses by source and class, those that occurred.
+    /// Responses by source and class.
     pub fn responses(&self) -> Vec<(&'static str, &'static str, u64)> {
         let counts = SOURCES.iter().flat_map(|(source, name)| {
             let counts = CLASSES.iter().zip(&self.responses[*source as usize]);
             counts.map(|(class, count)| (*name, *class, count.load(Ordering::Relaxed)))
         });
-        counts.filter(|(_, _, count)| *count > 0).collect()
+        counts.collect()
     }
 
     /// Failures of upstreams by cause.
