@@ -55,6 +55,7 @@ use minute_counts::MinuteCounts;
 use queue::RecordQueue;
 use writer::WriterThread;
 
+#[cfg(feature = "shared")]
 pub(crate) use display::pairs;
 
 pub use crate::event::{BlockEvent, DebtEvent, SubjectKey};
