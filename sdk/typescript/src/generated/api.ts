@@ -1994,7 +1994,7 @@ export interface components {
              * @example 1000
              */
             total: number;
-            /** @description Gates that checks named since the start and that the catalog does not declare, at most 1,000. */
+            /** @description Gates that checks named since the start and that the catalog does not declare, at most 1,000. They are not known by namespace: a key that is bound to one gets none. */
             unlisted_gates: string[];
         };
         /** @description Verdicts of one policy: a request counts once in each policy that it was checked against. */
@@ -2123,7 +2123,7 @@ export interface components {
              */
             place?: string | null;
             /**
-             * @description `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`, or a pool of memory that has no room: `counters`, `blocks`, `references` or `settled-markers`.
+             * @description `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`, `background`, `upstream`, or a pool of memory that has no room: `counters`, `blocks`, `references` or `settled-markers`.
              * @example catalog
              */
             what: string;
