@@ -101,8 +101,17 @@ fn lines_of_watch(bytes: &[u8], part: usize) -> (Vec<String>, Option<usize>) {
     (lines, ambiguous)
 }
 
-/// A request with a body, and whether its length is stated twice.
-fn request() -> impl Strategy<Value = (String, bool)> {
+/// A request with a body.
+#[derive(Clone, Debug)]
+struct TestRequest {
+    text: String,
+    /// Its length is stated twice.
+    is_ambiguous: bool,
+    /// A line of its trailers ends without a carriage return, which hyper may refuse.
+    has_bare_line_feed: bool,
+}
+
+fn request() -> impl Strategy<Value = TestRequest> {
     let before = select(&["", "", "", "\r\n", "\n", "\r\n\r\n\n"][..]);
     let other = select(&["", "X: y\r\n", "Content-Lengths: 4\r\n", "Content-Lengt: 4\r\n"][..]);
     let spaces = select(&[0, 1, 30, 300][..]);
@@ -132,8 +141,13 @@ fn request() -> impl Strategy<Value = (String, bool)> {
                 "reversed" => (coding.to_owned() + &length, chunks),
                 _ => (length.clone() + &length, body.to_owned()),
             };
+            let has_trailers = matches!(framing, "chunked" | "both" | "reversed");
             let text = format!("{before}POST /out HTTP/1.1\r\n{other}{headers}\r\n{body}");
-            (text, matches!(framing, "both" | "reversed" | "twice"))
+            TestRequest {
+                has_bare_line_feed: has_trailers && trailers.contains("\nGET"),
+                is_ambiguous: matches!(framing, "both" | "reversed" | "twice"),
+                text,
+            }
         },
     )
 }
@@ -150,12 +164,15 @@ proptest! {
         requests in vec(request(), 1..6),
         part in 1_usize..300,
     ) {
-        let text: String = requests.iter().map(|(text, _)| text.as_str()).collect();
-        let expected = requests.iter().position(|(_, is_ambiguous)| *is_ambiguous);
+        let text: String = requests.iter().map(|request| request.text.as_str()).collect();
+        let expected = requests.iter().position(|request| request.is_ambiguous);
+        let may_end = requests
+            .iter()
+            .position(|request| request.is_ambiguous || request.has_bare_line_feed);
         let (lines, ambiguous) = lines_of_watch(text.as_bytes(), part);
-        // hyper may end the connection after a request with two lengths.
+        // hyper may end the connection after such a request.
         let read = lines_of_hyper(text.as_bytes()).len();
-        prop_assert!(read >= expected.map_or(requests.len(), |index| index + 1), "{}", read);
+        prop_assert!(read >= may_end.map_or(requests.len(), |index| index + 1), "{}", read);
         prop_assert_eq!(lines.len(), requests.len());
         prop_assert_eq!(ambiguous, expected);
     }
@@ -166,7 +183,7 @@ proptest! {
         changes in vec((any::<prop::sample::Index>(), select(&b"\r\n :;0a\t"[..]), 0..3), 0..4),
         part in 1_usize..300,
     ) {
-        let mut bytes: Vec<u8> = requests.iter().flat_map(|(text, _)| text.bytes()).collect();
+        let mut bytes: Vec<u8> = requests.iter().flat_map(|request| request.text.bytes()).collect();
         for (at, byte, kind) in changes {
             let at = at.index(bytes.len());
             match kind {
