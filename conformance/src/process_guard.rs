@@ -64,8 +64,7 @@ impl ProcessGuard {
         child.with_context(|| format!("cannot start `{}`", show(command)))
     }
 
-    /// Waits for the end of a command, or kills it at the deadline and returns `None`.
-    pub fn wait(&self, mut child: Child) -> Result<Option<ExitStatus>> {
+    fn wait(&self, mut child: Child) -> Result<Option<ExitStatus>> {
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(Some(status));

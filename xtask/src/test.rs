@@ -12,7 +12,6 @@ mod parts;
 mod planted_bugs;
 mod postgres;
 mod redis;
-mod repeat;
 mod report;
 mod scenarios;
 mod setup;

@@ -168,7 +168,7 @@ test("express, dict: DICT's answer is the price, and a payment gives a token bac
   assert.deepEqual([await pay("E1"), await pay("E1")], [true, false], "once for each lookup");
   await waitForTokens(100);
   for (let count = 1; count <= 5; count += 1) {
-    assert.equal(await lookUp("nobody", `N${count}`), 404);
+    assert.equal(await lookUp("unknown", `N${count}`), 404);
     await waitForTokens(100 - 20 * count);
   }
   assert.equal(await lookUp("ana", "E2"), 429, "five unknown keys use up the tokens of a person");

@@ -8,8 +8,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use catraca_conformance::{TestContext, packages};
 
-use super::repeat;
-
 /// Decisions compared with the oracle in a normal run.
 const ORACLE_DECISIONS: u64 = 10_000_000;
 /// Kills of a deep run; `unit` has 200.
@@ -37,17 +35,12 @@ pub(crate) fn doc(context: &TestContext) -> Result<()> {
 /// The heavy targets are in here too, but run small: they read their size from the environment.
 pub(crate) fn unit(context: &TestContext) -> Result<()> {
     let postgres = packages::postgres(context)?;
-    repeat::run(context.processes, |args| {
-        // All targets run, so that one run shows everything that fails.
-        let test = ["test", "--workspace", "--profile", "ci", "--no-fail-fast"];
-        let mut cargo = context.repo.cargo(&test);
-        // What needs Redis has parts of its own, and is left out here.
-        cargo.env("CATRACA_POSTGRES_BIN", &postgres).env("CATRACA_REDIS_SERVER", "");
-        if !args.is_empty() {
-            cargo.args(["--lib", "--bins", "--tests", "--examples", "--"]).args(args);
-        }
-        cargo
-    })
+    // All targets run, so that one run shows everything that fails.
+    let args = ["test", "--workspace", "--profile", "ci", "--no-fail-fast"];
+    let mut cargo = context.repo.cargo(&args);
+    // What needs Redis has parts of its own, and is left out here.
+    cargo.env("CATRACA_POSTGRES_BIN", postgres).env("CATRACA_REDIS_SERVER", "");
+    context.processes.run(&mut cargo)
 }
 
 /// Processes killed while they write, until chance has seen most moments.
