@@ -43,13 +43,16 @@ pub enum Batch {
     Reconcile(Vec<ReconcileRow>),
 }
 
+/// Ends that differ by no more than this are those of one block.
+pub const SAME_END: Span = Span::from_secs(10);
+
 /// A key whose block is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnblockRow {
     /// The key.
     pub key: Key,
-    /// Releases only a block with this end: with another one, a later block has started, or this
-    /// one was extended. Absent for whichever block the key has.
+    /// Releases only a block with this end, up to [`SAME_END`]: with another one, a later block has
+    /// started, or this one was extended. Absent for whichever block the key has.
     pub only_until: Option<Time>,
 }
 
@@ -125,7 +128,29 @@ pub struct CheckRow {
     pub on_full: OnFailure,
 }
 
+// Every check has one of each per policy.
+const _: () = assert!(size_of::<CheckRow>() <= 136);
+const _: () = assert!(size_of::<RowReply>() <= 96);
+
 impl CheckRow {
+    /// A row that charges one unit of `limit`, and starts no block. Rows that differ are written
+    /// as `CheckRow { held: 2, ..CheckRow::new(key, limit) }`.
+    pub fn new(key: Key, limit: Limit) -> CheckRow {
+        CheckRow {
+            key,
+            tier_counter: None,
+            shared: None,
+            family: 0,
+            limit,
+            held: 1,
+            penalty: None,
+            shadow: false,
+            count_denied: false,
+            lease: 0,
+            on_full: OnFailure::Local,
+        }
+    }
+
     /// The counter of the row.
     #[inline]
     pub fn counter(&self) -> RowCounter<'_> {

@@ -256,6 +256,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_kind_is_at_its_index_in_the_list() {
+        let indices: Vec<usize> = CellKind::ALL.iter().map(|kind| kind.index()).collect();
+        assert_eq!(indices, (0..CellKind::ALL.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_second_is_rounded_up_and_its_instant_is_not_before() {
         let second = |micros| second_after(Time::from_micros(micros));
         assert_eq!(second(0), 0);

@@ -10,7 +10,7 @@ use crate::decision::{Decision, DecisionRow, Reason, WindowQuota, compare_shares
 use crate::limit::{Limit, WindowTerms};
 use crate::lists::AccessListEntry;
 use crate::plan::{Plan, has_terms};
-use crate::policy::Mode;
+use crate::policy::{Mode, Name};
 use crate::select::SelectedPolicy;
 use crate::time::{Span, Time};
 
@@ -91,36 +91,57 @@ fn decision_row(
     planned: Option<(&CheckRow, &RowReply)>,
     now: Time,
 ) -> DecisionRow {
-    let reply = planned.map(|(_, reply)| reply);
-    let policy = catalog.policy(selected.policy);
-    let is_blocked = reply.is_some_and(|reply| reply.block.is_some());
-    let free = reply.filter(|reply| reply.limit.is_some()).map(|reply| reply.free);
+    let policy = &catalog.policy(selected.policy).name;
+    let Some((planned, reply)) = planned else { return missing_row(policy, selected) };
+    let block = reply.block.as_deref();
+    let free = reply.limit.map(|_| reply.free);
     let is_bucket = selected.terms.is_some_and(|terms| matches!(terms.limit, Limit::Bucket(_)));
     let mut row = DecisionRow {
-        policy: policy.name.clone(),
+        policy: policy.clone(),
         attribute: selected.attribute.cloned(),
-        allowed: reply.is_some_and(|reply| reply.verdict == RowVerdict::Fits),
-        reason: reply.map_or(Reason::Missing, |reply| reason(reply.verdict)),
-        limit: reply.and_then(|reply| reply.limit),
+        allowed: reply.verdict == RowVerdict::Fits,
+        reason: reason(reply.verdict),
+        limit: reply.limit,
         // Zero while a block is active, even if units are free.
-        remaining: free.map(|free| if is_blocked { 0 } else { free.max(0) }),
+        remaining: free.map(|free| if block.is_some() { 0 } else { free.max(0) }),
         window: selected.terms.filter(|_| free.is_some()).and_then(|t| t.limit.reported_span()),
         balance: free.filter(|_| is_bucket),
-        reset_after: reply.and_then(|reply| wait(reply.full_at, now)),
-        retry_after: reply.and_then(|reply| wait(reply.fits_at?, now)),
-        blocked_until: reply.and_then(|reply| Some(reply.block.as_ref()?.until)),
-        charged: reply.map_or(0, |reply| reply.charged),
+        reset_after: wait(reply.full_at, now),
+        retry_after: reply.fits_at.and_then(|at| wait(at, now)),
+        blocked_until: block.map(|block| block.until),
+        level: block.map(|block| block.level).filter(|level| *level > 0),
+        charged: reply.charged,
         mode: selected.mode,
         windows: Vec::new(),
     };
     // The limits of the batch, not of the terms: a node without its shared store uses its share.
-    if let Some((planned, reply)) = planned
-        && let Limit::Window(windows) = &planned.limit
+    if let Limit::Window(windows) = &planned.limit
         && !reply.windows.is_empty()
     {
         add_windows(&mut row, windows, reply, now);
     }
     row
+}
+
+/// The row of a policy that denies because its key is incomplete: it has no numbers.
+fn missing_row(policy: &Name, selected: &SelectedPolicy<'_, '_>) -> DecisionRow {
+    DecisionRow {
+        policy: policy.clone(),
+        attribute: selected.attribute.cloned(),
+        allowed: false,
+        reason: Reason::Missing,
+        limit: None,
+        remaining: None,
+        window: None,
+        balance: None,
+        reset_after: None,
+        retry_after: None,
+        blocked_until: None,
+        level: None,
+        charged: 0,
+        mode: selected.mode,
+        windows: Vec::new(),
+    }
 }
 
 /// Lists the windows of a row that has several, and sets the numbers of the row to those of one.

@@ -1,7 +1,8 @@
 //! Brazilian taxpayer numbers (CPF and CNPJ): their normal form, and the kind of person.
 //!
-//! The number is personal data: neither errors nor debug output may show it. Check digits are not
-//! verified, because an invalid number still identifies one caller to count.
+//! The number is personal data: neither errors nor debug output may show it. Reading a number does
+//! not verify its check digits, because an invalid number still identifies one caller to count;
+//! attributes with `check_digits` ask for that too.
 
 use std::fmt;
 
@@ -54,6 +55,36 @@ pub enum Content {
     Alphanumerics,
     /// Other characters too.
     Others,
+}
+
+impl TaxpayerId {
+    /// Whether the last two digits are those that the other characters require.
+    pub fn has_valid_check_digits(&self) -> bool {
+        let normal = self.normal.as_bytes();
+        // Numbers of one repeated digit have valid check digits, and are never issued.
+        let is_repeated = normal.iter().all(|byte| *byte == normal[0]);
+        let largest_weight = match self.person {
+            PersonKind::Pf => 11,
+            PersonKind::Pj => 9,
+        };
+        let is_valid = |length: usize| {
+            let digit = check_digit(&normal[..length], largest_weight);
+            u32::from(normal[length] - b'0') == digit
+        };
+        !is_repeated && is_valid(normal.len() - 2) && is_valid(normal.len() - 1)
+    }
+}
+
+/// The check digit of these characters. Weights grow from 2 at the right, and start at 2 again
+/// after the largest. A letter counts as its distance from the digit zero in ASCII.
+fn check_digit(characters: &[u8], largest_weight: u32) -> u32 {
+    let weights = (2..=largest_weight).cycle();
+    let products = characters.iter().rev().zip(weights);
+    let sum: u32 = products.map(|(byte, weight)| u32::from(byte - b'0') * weight).sum();
+    match sum % 11 {
+        0 | 1 => 0,
+        rest => 11 - rest,
+    }
 }
 
 /// Reads a CPF or a CNPJ, with or without its punctuation, letters in either case.
@@ -160,6 +191,25 @@ mod tests {
         ];
         for (text, length, content) in table {
             assert_eq!(parse(text), Err(TaxpayerIdError { length, content }), "{text}");
+        }
+    }
+
+    #[test]
+    fn check_digits_are_those_of_both_algorithms() {
+        for valid in ["52998224725", "11144477735", "11222333000181", "12ABC34501DE35"] {
+            assert!(parse(valid).unwrap().has_valid_check_digits(), "{valid}");
+        }
+        for invalid in [
+            "52998224724",
+            "52998224715",
+            "25998224725",
+            "11111111111",
+            "11222333000180",
+            "11222333000191",
+            "12ABC34501DF35",
+            "00000000000000",
+        ] {
+            assert!(!parse(invalid).unwrap().has_valid_check_digits(), "{invalid}");
         }
     }
 

@@ -2,15 +2,17 @@
 //!
 //! Front ends translate it to their protocol.
 
+mod reason;
 mod std_types;
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use smallvec::SmallVec;
 
 use crate::policy::{Mode, Name};
 use crate::time::{Span, Time};
+
+pub use reason::Reason;
 
 /// The result of a check or a peek.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +61,9 @@ pub struct Decision {
     pub rows: SmallVec<[DecisionRow; 1]>,
 }
 
+// Every check builds and returns one.
+const _: () = assert!(size_of::<Decision>() <= 392);
+
 /// One (policy, key) of a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecisionRow {
@@ -90,6 +95,9 @@ pub struct DecisionRow {
     /// The end of the active block.
     #[doc(hidden)]
     pub blocked_until: Option<Time>,
+    /// The escalation level of the active block: how many escalating offences are remembered.
+    /// Absent without a block, and if none escalated.
+    pub level: Option<u32>,
     /// Units charged.
     pub charged: i64,
     /// The mode of the policy. Only enforcing rows can deny.
@@ -144,47 +152,4 @@ pub(crate) fn compare_shares(one: (i64, i64), other: (i64, i64)) -> Ordering {
     let left = i128::from(one.0) * i128::from(other.1);
     let right = i128::from(other.0) * i128::from(one.1);
     left.cmp(&right)
-}
-
-/// Why a decision or a row is allowed or denied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Enough units are free.
-    Ok,
-    /// Too few units are free now.
-    OverLimit,
-    /// A block is active.
-    Blocked,
-    /// An entry of the blocklist denies.
-    Blocklisted,
-    /// An entry of the allowlist allows.
-    Allowlisted,
-    /// The amount is larger than the capacity, so it can never fit.
-    TooCostly,
-    /// A key attribute is missing, and the policy denies in that case.
-    Missing,
-    /// The store is unavailable, and the policy denies in that case.
-    Unavailable,
-}
-
-impl Reason {
-    /// The name of the reason on every interface.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::OverLimit => "over_limit",
-            Self::Blocked => "blocked",
-            Self::Blocklisted => "blocklisted",
-            Self::Allowlisted => "allowlisted",
-            Self::TooCostly => "too_costly",
-            Self::Missing => "missing",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }

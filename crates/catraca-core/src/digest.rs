@@ -11,7 +11,6 @@ mod tests;
 
 use std::fmt;
 
-use data_encoding::HEXLOWER;
 use siphasher::sip128::SipHasher24;
 
 pub use key::Key;
@@ -44,6 +43,8 @@ pub enum Domain {
     Group = 9,
     /// The state of one limit since its policy was last reset for all callers.
     Epoch = 10,
+    /// A list entry, a fact, a mode or an epoch that nodes without shared records share.
+    Rule = 11,
 }
 
 /// The secret of digests, pseudonyms and tickets; each use derives its own key (docs/adr/0004).
@@ -124,7 +125,7 @@ impl Digester {
         let pseudonym_keys = secret.derive_all("catraca 2026 pseudonym");
         Self {
             keyed,
-            cell_key_id: HEXLOWER.encode(&fingerprint[..8]),
+            cell_key_id: hex(&fingerprint[..8]),
             pseudonym_keys: pseudonym_keys.into_iter().map(PseudonymKey::new).collect(),
         }
     }
@@ -183,7 +184,7 @@ pub fn is_pseudonym(text: &str) -> bool {
 impl PseudonymKey {
     fn new(key: [u8; 32]) -> Self {
         let fingerprint = blake3::derive_key("catraca 2026 pseudonym key id", &key);
-        Self { key, id: HEXLOWER.encode(&fingerprint[..1]) }
+        Self { key, id: hex(&fingerprint[..1]) }
     }
 
     fn pseudonym(&self, attribute: &str, value: &str) -> String {
@@ -194,8 +195,23 @@ impl PseudonymKey {
         let mut text = String::with_capacity(PSEUDONYM_CHARS);
         text.push('~');
         text.push_str(&self.id);
-        HEXLOWER.encode_append(&mac.finalize().as_bytes()[..12], &mut text);
+        push_hex(&mac.finalize().as_bytes()[..12], &mut text);
         text
+    }
+}
+
+/// Bytes in hexadecimal.
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    push_hex(bytes, &mut text);
+    text
+}
+
+fn push_hex(bytes: &[u8], text: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
     }
 }
 

@@ -13,6 +13,31 @@ use crate::policy::Name;
 
 pub use namespaces::{FactSets, NamespaceFacts};
 
+/// The prefix of a value that a catalog states by its hash.
+pub const HASH_PREFIX: &str = "blake3:";
+/// Separates these hashes from every other use of the same hash function.
+const HASH_CONTEXT: &str = "catraca 2026 fact value";
+
+/// The hash by which a catalog may state a value, so that its file does not contain the value. The
+/// attribute is part of it, so that a value cannot be linked across attributes. There is no secret:
+/// a value that can be guessed can be found by trying.
+pub fn hash_value(attribute: &str, value: &str) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key(HASH_CONTEXT);
+    for part in [attribute, value] {
+        let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
+        hasher.update(&length.to_le_bytes()).update(part.as_bytes());
+    }
+    format!("{HASH_PREFIX}{}", hasher.finalize().to_hex())
+}
+
+/// Whether a text has the form of a hashed value. A caller may send such a text as a value, so it
+/// must never be compared with stated values as it is.
+pub fn is_hashed_value(text: &str) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let digits = text.strip_prefix(HASH_PREFIX).map(str::as_bytes);
+    digits.is_some_and(|digits| digits.len() == 64 && digits.iter().all(is_digit))
+}
+
 /// The names of facts, each with the attribute that it is a fact about. Callers may not send them.
 pub type Sources = BTreeMap<Name, Name>;
 
@@ -75,7 +100,8 @@ impl Facts {
     /// Removes all facts about a value; returns whether there were any. A name without any fact
     /// left is undeclared, so that it can become a fact about another attribute.
     pub fn forget(&mut self, attribute: &str, value: &str) -> bool {
-        let pseudonyms: Vec<String> = self.pseudonyms_of(attribute, value).collect();
+        let pseudonyms = self.pseudonyms_of(attribute, value);
+        let pseudonyms: Vec<String> = pseudonyms.chain(self.hash_of(attribute, value)).collect();
         let Some(values) = self.by_attribute.get_mut(attribute) else { return false };
         let mut had_facts = values.remove(value).is_some();
         // All of them: the value may have facts under an older secret, or from the time when its
@@ -109,7 +135,17 @@ impl Facts {
         let values = self.by_attribute.get(attribute)?;
         let mut pseudonyms = self.pseudonyms_of(attribute, value);
         let found = pseudonyms.find_map(|pseudonym| values.get(&*pseudonym)?.get(name));
-        found.or_else(|| values.get(value).filter(|_| !is_pseudonym(value))?.get(name))
+        let is_clear = !is_pseudonym(value) && !is_hashed_value(value);
+        let found = found.or_else(|| values.get(value).filter(|_| is_clear)?.get(name));
+        found.or_else(|| values.get(&*self.hash_of(attribute, value)?)?.get(name))
+    }
+
+    /// The hash of a value, if its attribute has facts under hashes.
+    fn hash_of(&self, attribute: &str, value: &str) -> Option<String> {
+        let values = self.by_attribute.get(attribute)?;
+        let mut from = values.range::<str, _>((Bound::Included(HASH_PREFIX), Bound::Unbounded));
+        let (first, _) = from.next()?;
+        first.starts_with(HASH_PREFIX).then(|| hash_value(attribute, value))
     }
 
     /// The pseudonyms of a value, if its attribute has facts under pseudonyms.
@@ -226,6 +262,19 @@ mod tests {
         facts.insert_fact(("customer", "ana"), "plan", "silver").unwrap();
         assert_eq!(plan(&facts, "ana"), Some("silver"));
         assert!(stated.forget("customer", "ana") && !stated.forget("customer", "ana"));
+    }
+
+    #[test]
+    fn a_value_is_found_by_its_hash_and_the_hash_is_not_the_value() {
+        let mut facts = Facts::default();
+        let hash = hash_value("customer", "ana");
+        assert!(is_hashed_value(&hash) && !is_hashed_value("blake3:00") && !hash.contains("ana"));
+        facts.insert_fact(("customer", &hash), "plan", "gold").unwrap();
+        assert_eq!(plan(&facts, "ana"), Some("gold"));
+        assert_eq!(plan(&facts, "bea"), None);
+        assert_eq!(plan(&facts, &hash), None, "a caller must know the value");
+        assert_ne!(hash, hash_value("tenant", "ana"), "no link across attributes");
+        assert!(facts.forget("customer", "ana") && plan(&facts, "ana").is_none());
     }
 
     #[test]

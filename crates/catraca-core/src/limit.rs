@@ -250,6 +250,14 @@ mod tests {
     }
 
     #[test]
+    fn only_several_windows_are_counted_as_such() {
+        assert!(limits().iter().all(|limit| limit.several_windows() == 0));
+        let window = WindowTerms { limit: 4, span: Span::from_secs(1) };
+        let two = Limit::Window([window, window].into_iter().collect());
+        assert_eq!(two.several_windows(), 2);
+    }
+
+    #[test]
     fn a_limit_is_described_in_the_words_of_the_catalog() {
         let texts = limits().map(|limit| format!("{} ({})", limit.describe(), limit.remark()));
         let expected = [

@@ -69,6 +69,7 @@ impl Lists {
     }
 
     /// Whether neither list has an entry that applies in this namespace, expired ones included.
+    #[inline]
     pub fn is_empty_in(&self, namespace: &str) -> bool {
         self.allow.is_empty_in(namespace) && self.block.is_empty_in(namespace)
     }

@@ -148,36 +148,45 @@ fn group_of(digester: &Digester, namespace: &str, value: Option<&str>) -> u16 {
     hasher.finish().words()[1] as u16
 }
 
-/// Plans the batch of a check. Calls `next_id` only if a ticket or a lease needs an id.
-pub fn plan_check<'c, 's>(
-    catalog: &'c Catalog,
-    scope: &KeyScope<'_>,
-    check: &Check<'_>,
-    rows: Selection<'c, 's>,
-    peek: bool,
-    next_id: impl FnOnce() -> u128,
-) -> Result<Plan<'c, 's>, Refusal> {
-    let id = if needs_ticket(catalog, &rows) { Some(next_id()) } else { None };
-    let mut batch = batch::CheckBatch { peek, ..batch::CheckBatch::default() };
-    for row in &rows {
-        match row.terms {
-            Some(terms) => {
-                // Zero is never used: an in-flight row needs a ticket, so then there is an id.
-                let lease = id.map_or(0, lease_id);
-                batch.rows.push(check_row(catalog, scope, check, row, terms, lease)?);
+impl Plan<'_, '_> {
+    /// An empty plan. Rows are selected into it, and then its batch is planned: it is too large to
+    /// be copied from step to step.
+    #[inline]
+    pub fn new(peek: bool) -> Self {
+        let batch = batch::CheckBatch { peek, ..batch::CheckBatch::default() };
+        Self { batch: Batch::Check(batch), rows: Selection::new(), body: None }
+    }
+
+    /// Plans the batch of the selected rows. Calls `next_id` only for a ticket or a lease.
+    pub fn plan_batch(
+        &mut self,
+        catalog: &Catalog,
+        scope: &KeyScope<'_>,
+        check: &Check<'_>,
+        next_id: impl FnOnce() -> u128,
+    ) -> Result<(), Refusal> {
+        let Batch::Check(batch) = &mut self.batch else { return Ok(()) };
+        let id = needs_ticket(catalog, &self.rows).then(next_id);
+        for row in &self.rows {
+            match row.terms {
+                Some(terms) => {
+                    // Zero is never used: an in-flight row needs a ticket, so then there is an id.
+                    let lease = id.map_or(0, lease_id);
+                    batch.rows.push(check_row(catalog, scope, check, row, terms, lease)?);
+                }
+                // A key attribute is missing and the policy denies: there is no row for the store,
+                // and the other rows must not be charged.
+                None => batch.already_denied |= row.mode == Mode::Enforce,
             }
-            // A key attribute is missing and the policy denies: there is no row for the store, and
-            // the other rows must not be charged.
-            None => batch.already_denied |= row.mode == Mode::Enforce,
         }
+        if let Some(id) = id {
+            let body = ticket_body(catalog, scope, check, &self.rows, &batch.rows, id)?;
+            let bytes = body.to_bytes_in_bounds()?;
+            batch.new_reference = new_reference(catalog, scope, check, &self.rows, &body, bytes);
+            self.body = Some(body);
+        }
+        Ok(())
     }
-    let body = id.map(|id| ticket_body(catalog, scope, check, &rows, &batch.rows, id));
-    let body = body.transpose()?;
-    if let Some(body) = &body {
-        let bytes = body.to_bytes_in_bounds()?;
-        batch.new_reference = new_reference(catalog, scope, check, &rows, body, bytes);
-    }
-    Ok(Plan { batch: Batch::Check(batch), rows, body })
 }
 
 /// The id of a lease, from the id of the check. The upper half of the check's id is random per

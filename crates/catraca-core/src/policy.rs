@@ -135,10 +135,26 @@ pub struct BanRule {
     pub reason: Name,
     /// The rate of matching outcomes that starts the ban; absent means the first one does.
     pub after: Option<Rate>,
-    /// The status that a gateway returns to the request that triggered the ban, and to later ones.
+    /// The status that a gateway returns to requests while the ban is in force.
     pub status: Option<u16>,
     /// The text shown to a banned caller.
     pub message: Option<Name>,
+    /// The status for the request that starts the ban, if it is another one than `status`.
+    pub answer_status: Option<u16>,
+    /// The text for the request that starts the ban, if it is another one than `message`.
+    pub answer_message: Option<Name>,
+}
+
+impl BanRule {
+    /// The status for the request that starts the ban; with one, a ban replaces the response.
+    pub fn status_of_answer(&self) -> Option<u16> {
+        self.answer_status.or(self.status)
+    }
+
+    /// The text for the request that starts the ban.
+    pub fn message_of_answer(&self) -> Option<&Name> {
+        self.answer_message.as_ref().or(self.message.as_ref())
+    }
 }
 
 /// A rule that bans when the ratio of two counts of outcomes is too high.

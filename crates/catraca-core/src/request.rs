@@ -41,6 +41,7 @@ pub struct Check<'a> {
 
 impl<'a> Check<'a> {
     /// A check in the default namespace.
+    #[inline]
     pub fn new(gate: &'a str, subject: impl Into<Subject<'a>>) -> Self {
         let subject = subject.into();
         let namespace = DEFAULT_NAMESPACE;

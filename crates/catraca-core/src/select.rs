@@ -61,6 +61,9 @@ pub struct SelectedPolicy<'c, 's> {
     pub instead_of: Option<PolicyId>,
 }
 
+// Every check has one per policy.
+const _: () = assert!(size_of::<SelectedPolicy<'_, '_>>() <= 144);
+
 /// The parts of a key: attributes with normalised values.
 pub type KeyParts<'c, 's> = SmallVec<[(&'c str, Cow<'s, str>); 2]>;
 /// The rows of a gate.
@@ -83,12 +86,23 @@ impl<'c> Selector<'c> {
         policies: &[PolicyId],
         subject: &Subject<'s>,
     ) -> Result<Selection<'c, 's>, Refusal> {
-        self.refuse_facts(subject)?;
         let mut rows = Selection::new();
-        for policy in policies {
-            self.follow(*policy, subject, &mut rows)?;
-        }
+        self.select_into(policies, subject, &mut rows)?;
         Ok(rows)
+    }
+
+    /// Like [`Self::select`], into the rows of a plan: they are large, so they are not copied.
+    pub fn select_into<'s>(
+        &self,
+        policies: &[PolicyId],
+        subject: &Subject<'s>,
+        rows: &mut Selection<'c, 's>,
+    ) -> Result<(), Refusal> {
+        self.refuse_facts(subject)?;
+        for policy in policies {
+            self.follow(*policy, subject, rows)?;
+        }
+        Ok(())
     }
 
     /// Refuses a subject that contains the name of a fact: the caller could choose its own tier.

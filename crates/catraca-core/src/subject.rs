@@ -96,6 +96,7 @@ impl<'a> AttributeValue<'a> {
 }
 
 impl<'a, T: AsRef<str> + ?Sized> From<&'a T> for AttributeValue<'a> {
+    #[inline]
     fn from(text: &'a T) -> Self {
         Self(ValueSource::Text(text.as_ref()))
     }
@@ -120,12 +121,14 @@ impl From<Ipv6Addr> for AttributeValue<'_> {
 }
 
 impl<'a, V: Into<AttributeValue<'a>>, const N: usize> From<[(&'a str, V); N]> for Subject<'a> {
+    #[inline]
     fn from(pairs: [(&'a str, V); N]) -> Self {
         pairs.into_iter().collect()
     }
 }
 
 impl<'a, V: Into<AttributeValue<'a>>> FromIterator<(&'a str, V)> for Subject<'a> {
+    #[inline]
     fn from_iter<I: IntoIterator<Item = (&'a str, V)>>(pairs: I) -> Self {
         Self { pairs: pairs.into_iter().map(|(name, value)| (name, value.into())).collect() }
     }

@@ -7,12 +7,11 @@
 mod bytes;
 #[cfg(feature = "settle")]
 mod cipher;
+mod message;
 #[cfg(not(feature = "settle"))]
 mod no_cipher;
 
 use std::sync::Arc;
-
-use data_encoding::BASE64URL_NOPAD;
 
 use crate::algorithm::SharedBuckets;
 use crate::digest::{Key, Secret};
@@ -27,6 +26,8 @@ use crate::time::{Span, Time};
 use cipher::Cipher;
 #[cfg(not(feature = "settle"))]
 use no_cipher::DisabledCipher as Cipher;
+
+pub use message::MessageSealer;
 
 /// The most bytes of a ticket as text.
 pub const TICKET_BYTES_MAX: usize = 2048;
@@ -144,7 +145,8 @@ impl TicketBody {
     pub fn to_bytes_in_bounds(&self) -> Result<Vec<u8>, Refusal> {
         let bytes = self.to_bytes();
         let sealed = bytes.len() + OVERHEAD + 9 * (self.rows.len() + 1);
-        let text = BASE64URL_NOPAD.encode_len(sealed);
+        // Base64 without padding.
+        let text = (sealed * 4).div_ceil(3);
         if text > TICKET_BYTES_MAX {
             return Err(Refusal::TicketTooLarge { bytes: text, max: TICKET_BYTES_MAX });
         }
@@ -167,7 +169,7 @@ impl TicketSealer {
         // The id is sent in clear because it is the nonce.
         let mut token = ticket.body.id.to_le_bytes().to_vec();
         token.extend_from_slice(&sealed);
-        BASE64URL_NOPAD.encode(&token)
+        Cipher::to_text(&token)
     }
 
     /// Decrypts a ticket. Anything but an unmodified ticket of this secret and namespace is
@@ -180,7 +182,7 @@ impl TicketSealer {
         if token.len() > TICKET_BYTES_MAX {
             return None;
         }
-        let token = BASE64URL_NOPAD.decode(token.as_bytes()).ok()?;
+        let token = Cipher::from_text(token)?;
         let (id, sealed) = token.split_first_chunk::<16>()?;
         let id = u128::from_le_bytes(*id);
         let mut ciphers = std::iter::once(&self.cipher).chain(&self.older);

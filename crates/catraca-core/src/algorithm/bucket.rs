@@ -213,7 +213,7 @@ impl BucketTerms {
     /// How long an empty bucket takes to fill, rounded up.
     #[inline]
     pub fn time_to_fill(&self) -> Span {
-        Span::from_micros((self.size * self.period + self.tokens - 1) / self.tokens)
+        Span::from_micros(ceil_div(self.size * self.period, self.tokens))
     }
 
     /// A hash of the refill rate. A cell stores it beside its fraction of a token, which has no

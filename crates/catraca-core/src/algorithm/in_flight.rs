@@ -209,3 +209,17 @@ impl Fields for InFlight {
         Ok(Self { live })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heap_has_the_leases() {
+        let terms = InflightTerms { limit: 9, hold: Span::from_secs(1) };
+        let mut leases = InFlight::default();
+        assert_eq!(leases.heap_bytes(), 0);
+        (0..5).for_each(|id| leases.take(&terms, Time::ZERO, id));
+        assert!(leases.heap_bytes() >= 5 * 16, "{} bytes", leases.heap_bytes());
+    }
+}

@@ -390,6 +390,15 @@ mod tests {
     }
 
     #[test]
+    fn charges_stop_at_the_largest_number_that_every_store_counts() {
+        let terms = [WindowTerms { limit: 9, span: Span::from_secs(1) }];
+        let mut sliding = SlidingWindow::new(&terms);
+        sliding.charge(&terms, Time::ZERO, EXACT_MAX - 3);
+        sliding.charge(&terms, Time::ZERO, 10);
+        assert_eq!(sliding.per_window[0].used_units(), EXACT_MAX);
+    }
+
+    #[test]
     fn the_heap_has_the_entries_and_the_list_of_several_windows() {
         let terms = |seconds| WindowTerms { limit: 9, span: Span::from_secs(seconds) };
         let mut one = SlidingWindow::new(&[terms(1)]);

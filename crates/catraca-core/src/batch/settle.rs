@@ -80,6 +80,30 @@ pub struct SettleRow {
 }
 
 impl SettleRow {
+    /// A row that charges one unit of `limit` for a check that held nothing at `at`. Rows that
+    /// differ are written as `SettleRow { debt: true, ..SettleRow::new(key, limit, at) }`.
+    pub fn new(key: Key, limit: Limit, at: Time) -> SettleRow {
+        SettleRow {
+            ticket_index: 0,
+            key,
+            tier_counter: None,
+            shared: None,
+            family: 0,
+            limit,
+            held: 0,
+            at,
+            price: Price::Units(1),
+            debt: false,
+            penalty: None,
+            upstream: None,
+            shadow: false,
+            lease: 0,
+            on_full: OnFailure::Local,
+            bans: SmallVec::new(),
+            watch: None,
+        }
+    }
+
     /// The counter of the row.
     pub fn counter(&self) -> RowCounter<'_> {
         RowCounter {

@@ -53,7 +53,8 @@ impl AttributeKind {
     /// The name that is derived from values of this kind.
     pub fn derived_name(self) -> Option<&'static DerivedName> {
         const ALL: &[DerivedName] = &DERIVED_NAMES;
-        ALL.iter().find(|derived| derived.kind == self)
+        let kind = if self == Self::CheckedCpfCnpj { Self::CpfCnpj } else { self };
+        ALL.iter().find(|derived| derived.kind == kind)
     }
 }
 

@@ -16,7 +16,8 @@ pub struct Route {
     pub path: Vec<String>,
     /// The gate.
     pub gate: RouteGate,
-    /// Attributes that are read from the request.
+    /// Attributes that are read from the request. Of several entries of one attribute, the first
+    /// that a request has counts.
     pub set: Vec<(Name, AttributeSource)>,
     /// The part of the request that is the reference of its check.
     pub reference: Option<AttributeSource>,

@@ -48,7 +48,7 @@ use self::feature::FEATURE_CODES;
 use self::include::File;
 use self::otherwise_chain::PolicyIds;
 use self::variables::VariableSubstitution;
-use super::{CODES, Catalog};
+use super::{Attribute, CODES, Catalog};
 use crate::lists::Lists;
 use crate::located::{Diagnostic, Diagnostics, Report, syntax_recovery};
 use crate::policy::{Name, PolicyId};
@@ -160,6 +160,8 @@ fn assemble<'t>(
     let policies: Vec<_> = drafts.into_iter().map(|draft| draft.policy).collect::<Option<_>>()?;
     let rule_cost = gate::rule_cost(&gates, &policies);
     let cost_paths = body_cost::all_paths(&policies);
+    let kind = |(name, attribute): (&Name, &Attribute)| (name.clone(), attribute.kind);
+    let attribute_kinds = attributes.by_name.iter().map(kind).collect();
     let catalog = Catalog {
         revision,
         policies,
@@ -168,6 +170,7 @@ fn assemble<'t>(
         default,
         denies_unlisted,
         attributes: attributes.by_name,
+        attribute_kinds,
         facts: attributes.facts,
         lists: Lists::new(allowlist.clone(), blocklist.clone()),
         allowlist,

@@ -221,6 +221,16 @@ mod tests {
     }
 
     #[test]
+    fn the_texts_of_a_block_count_for_the_memory() {
+        let weight = |reason: Option<&str>| {
+            let proposal = BlockProposal::by_operator(Span::from_secs(5), reason);
+            Block::from_proposal(&proposal, at(0)).weight()
+        };
+        assert_eq!(weight(None), 0);
+        assert!(weight(Some("a reason of some length")) >= 23 + 2 * size_of::<usize>());
+    }
+
+    #[test]
     fn an_operators_block_is_real_and_has_its_reason() {
         let block = BlockProposal::by_operator(Span::from_secs(5), Some("fraud"));
         assert_eq!((block.origin, block.shadow), (Origin::Operator, false));

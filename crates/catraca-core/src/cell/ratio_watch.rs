@@ -115,3 +115,20 @@ fn index_of(number: i64) -> usize {
 fn slice_of(per: Span) -> Span {
     Span::from_micros((per.micros() / SLICES as i64).max(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_leave_with_their_slice() {
+        let per = Span::from_secs(24);
+        let at = |seconds: i64| Time::from_micros(seconds * 1_000_000);
+        let mut watch = RatioWatch::new(per, at(0));
+        watch.count(per, at(0), true);
+        watch.count(per, at(1), false);
+        assert_eq!(watch.totals_at(at(1)), (1, 2));
+        assert_eq!(watch.totals_at(at(24)), (0, 1));
+        assert_eq!(watch.totals_at(at(99)), (0, 0));
+    }
+}

@@ -10,14 +10,23 @@ use super::{AccessListEntry, CallerIdentity};
 use crate::time::Time;
 
 /// The entries of one list.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct NamespaceIndexes {
     shared: Index,
     own: BTreeMap<String, Index>,
+    /// Whether there is no entry in any namespace.
+    is_empty: bool,
+}
+
+impl Default for NamespaceIndexes {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
 }
 
 impl NamespaceIndexes {
     pub fn new(entries: Vec<AccessListEntry>) -> Self {
+        let is_empty = entries.is_empty();
         let mut shared = Vec::new();
         let mut own: BTreeMap<String, Vec<AccessListEntry>> = BTreeMap::new();
         for entry in entries {
@@ -27,7 +36,7 @@ impl NamespaceIndexes {
             }
         }
         let own = own.into_iter().map(|(namespace, entries)| (namespace, Index::new(entries)));
-        Self { shared: Index::new(shared), own: own.collect() }
+        Self { shared: Index::new(shared), own: own.collect(), is_empty }
     }
 
     /// The entries that apply in a namespace.
@@ -35,7 +44,12 @@ impl NamespaceIndexes {
         std::iter::once(&self.shared).chain(self.own.get(namespace))
     }
 
+    #[inline]
     pub fn is_empty_in(&self, namespace: &str) -> bool {
+        // Most installations have no list. Every check asks.
+        if self.is_empty {
+            return true;
+        }
         self.indexes(namespace).all(Index::is_empty)
     }
 

@@ -40,6 +40,9 @@ pub enum LockOp {
         ttl: Span,
         /// When the renewal is answered, as in a lease request.
         durability: Durability,
+        /// The grace of the lease's kind after the store may have lost leases. A store that can
+        /// be replaced extends such a lease only while it is certain that it was not.
+        grace: Span,
     },
     /// Release a lock.
     Release(Proof),
@@ -51,7 +54,8 @@ pub enum LockOp {
         proof: Proof,
         /// Whether an expired hold is confirmed too, if its range is still free.
         again: bool,
-        /// How long an expired hold cannot be taken again after the store may have lost leases.
+        /// How long an expired hold cannot be taken again after the store may have lost leases, as
+        /// in a renewal.
         grace: Span,
     },
     /// Move a slot to another range or calendar.

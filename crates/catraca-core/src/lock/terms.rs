@@ -187,6 +187,14 @@ impl Default for LockTerms {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_wait_of_zero_is_none() {
+        let terms = LockTerms::default();
+        assert_eq!(terms.wait(None), Ok(Span::ZERO));
+        assert_eq!(terms.wait(Some(0)), Ok(Span::ZERO));
+        assert_eq!(terms.wait(Some(-1)).unwrap_err().code(), "bad-lock");
+    }
+
     /// covers: 004-22, 004-23, 004-24, 004-25, 004-52
     #[test]
     fn every_kind_has_its_ttl_and_a_bound() {

@@ -2,7 +2,7 @@
 //!
 //! Only a release may move the end of a block earlier.
 
-use crate::batch::{BlockReply, UnblockRow};
+use crate::batch::{BlockReply, SAME_END, UnblockRow};
 use crate::cell::block::{BlockProposal, PriorOffences};
 use crate::cell::{self, Block, Cell, CellStore, CellTable, SlidingWindow};
 use crate::digest::Key;
@@ -111,12 +111,18 @@ pub fn unblock<C: CellStore>(rows: &[UnblockRow], cells: &mut C, now: Time) -> V
 
 fn unblock_one<C: CellTable<Block>>(row: UnblockRow, cells: &mut C, now: Time) -> bool {
     let Some(block) = active_block(row.key, true, cells, now).cloned() else { return false };
-    if row.only_until.is_some_and(|until| until != block.until) {
+    if row.only_until.is_some_and(|until| !is_same_end(until, block.until)) {
         return false;
     }
     // The cell stays, because the level is remembered after the block.
     cells.put(row.key, block.release(now), now);
     true
+}
+
+/// A block that a node wrote again after the store had lost it ends a little later, because the
+/// call took time.
+fn is_same_end(read: Time, stored: Time) -> bool {
+    read.micros().abs_diff(stored.micros()) <= SAME_END.micros().unsigned_abs()
 }
 
 /// Removes all counters, blocks, strikes and ratios of keys. Settled-markers and references have

@@ -16,6 +16,9 @@ const NOT_AN_ADDRESS: &str =
 
 const NOT_STORABLE: &str = "the value contains U+0000, which cannot be stored; remove it";
 
+const WRONG_CHECK_DIGITS: &str =
+    "the check digits of this CPF or CNPJ do not fit its other characters: it was mistyped";
+
 /// The normal form of an attribute's value; refuses one that is too long or invalid for its kind.
 pub fn normalise<'s>(
     catalog: &Catalog,
@@ -61,6 +64,13 @@ pub fn normal_form(
         AttributeKind::Ip => address(raw, ipv6_prefix),
         AttributeKind::CpfCnpj => {
             cpf_cnpj::parse(raw).map(|id| Cow::Owned(id.normal)).map_err(|why| why.to_string())
+        }
+        AttributeKind::CheckedCpfCnpj => {
+            let id = cpf_cnpj::parse(raw).map_err(|why| why.to_string())?;
+            match id.has_valid_check_digits() {
+                true => Ok(Cow::Owned(id.normal)),
+                false => Err(WRONG_CHECK_DIGITS.to_owned()),
+            }
         }
         AttributeKind::PixKey => {
             pix_key::parse(raw).map(|key| Cow::Owned(key.normal)).map_err(|why| why.to_string())

@@ -2,6 +2,7 @@
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use data_encoding::BASE64URL_NOPAD;
 
 /// A cipher with one key.
 #[derive(Clone)]
@@ -24,6 +25,18 @@ impl Cipher {
     pub fn decrypt(&self, id: u128, sealed: &[u8], namespace: &str) -> Option<Vec<u8>> {
         let payload = Payload { msg: sealed, aad: namespace.as_bytes() };
         self.0.decrypt(&nonce(id), payload).ok()
+    }
+}
+
+impl Cipher {
+    /// A token as text.
+    pub fn to_text(token: &[u8]) -> String {
+        BASE64URL_NOPAD.encode(token)
+    }
+
+    /// The token of a text, if it is one.
+    pub fn from_text(text: &str) -> Option<Vec<u8>> {
+        BASE64URL_NOPAD.decode(text.as_bytes()).ok()
     }
 }
 

@@ -99,6 +99,13 @@ const OTHER_FIELDS: &str = r#"
         from      = ["body.a|body.b", "body.c"]
         weight_by = "kind"
         weights   = { x = 2, default = 1 }
+        [policy.answers]
+        by = ["tenant"]
+        [[policy.answers.ban]]
+        when           = "status == 403"
+        for            = "1h"
+        answer_status  = 422
+        answer_message = "Rejected."
 
         [[blocklist]]
         range     = "192.0.2.0/24"

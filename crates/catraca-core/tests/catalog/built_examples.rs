@@ -282,7 +282,7 @@ fn known() -> CatalogBuilder {
     let company =
         TierBuilder::when("person", ["PJ"]).and_when("category", ["A"]).bucket(1_000, 20, MINUTE);
     Catalog::builder()
-        .attribute(AttributeBuilder::new("payer").kind(AttributeKind::CpfCnpj).private())
+        .attribute(AttributeBuilder::new("payer").kind(AttributeKind::CheckedCpfCnpj).private())
         .attribute(
             AttributeBuilder::new("participant").kind(AttributeKind::Caseless).facts(["category"]),
         )
@@ -295,6 +295,11 @@ fn lists() -> CatalogBuilder {
     Catalog::builder()
         .allow(ListEntryBuilder::range("192.0.2.0/24").reason("our own monitoring"))
         .deny(ListEntryBuilder::value("email", "someone@example.com").until(new_year))
+}
+
+fn policy_with_answers() -> PolicyBuilder {
+    let rejected = BanBuilder::when("status == 403", HOUR);
+    policy("answers").by(["tenant"]).ban(rejected.answer_status(422).answer_message("Rejected."))
 }
 
 /// A catalog with the fields that no example has.
@@ -334,6 +339,7 @@ pub fn other_fields() -> CatalogBuilder {
                 .cost_from_body(["body.a|body.b", "body.c"])
                 .cost_weights("kind", [("x", 2), ("default", 1)]),
         )
+        .policy(policy_with_answers())
         .deny(
             ListEntryBuilder::range("192.0.2.0/24").namespace("shop").reason("${X} is no variable"),
         )

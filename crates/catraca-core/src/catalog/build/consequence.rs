@@ -88,6 +88,20 @@ impl BanBuilder {
         self.table.set("message", message);
         self
     }
+
+    /// The HTTP status of the response to the request that starts the block.
+    #[must_use]
+    pub fn answer_status(mut self, status: u16) -> Self {
+        self.table.set("answer_status", i64::from(status));
+        self
+    }
+
+    /// A text for the caller of the request that starts the block.
+    #[must_use]
+    pub fn answer_message(mut self, message: &str) -> Self {
+        self.table.set("answer_message", message);
+        self
+    }
 }
 
 impl WatchBuilder {

@@ -159,7 +159,17 @@ impl AttributeBuilder {
     /// How its values are normalised.
     #[must_use]
     pub fn kind(mut self, kind: AttributeKind) -> Self {
+        if kind == AttributeKind::CheckedCpfCnpj {
+            return self.kind(AttributeKind::CpfCnpj).check_digits();
+        }
         self.table.set("kind", keyword(&KINDS, &kind));
+        self
+    }
+
+    /// Values whose check digits are wrong are refused; for taxpayer numbers.
+    #[must_use]
+    pub fn check_digits(mut self) -> Self {
+        self.table.set("check_digits", true);
         self
     }
 

@@ -11,7 +11,7 @@ use super::schema;
 use super::section::Sections;
 use super::value::normalise;
 use crate::catalog::{Attribute, AttributeKind, DerivedName};
-use crate::facts::Facts;
+use crate::facts::{Facts, HASH_PREFIX, is_hashed_value};
 use crate::located::{
     DefaultValue, FieldSchema, LocatedKey, Node, Report, SourceLocation, TableFields, TableSchema,
     ValueSchema, names, schema::words,
@@ -31,6 +31,12 @@ pub(super) static ATTRIBUTE: TableSchema = TableSchema {
              `CNPJ`, `EMAIL`, `PHONE` or `EVP`",
         )
         .or(DefaultValue::Text("text")),
+        FieldSchema::new(
+            "check_digits",
+            ValueSchema::Flag,
+            "`true`: a `cpf_cnpj` whose check digits are wrong is refused",
+        )
+        .or(DefaultValue::Flag(false)),
         FieldSchema::new("private", ValueSchema::Flag, "stored and shown only as a pseudonym")
             .or(DefaultValue::Flag(false)),
         FieldSchema::new(
@@ -90,7 +96,7 @@ impl AttributeTable {
     }
 
     /// A value in normal form, as requests are normalised; reports a value that no request can
-    /// have.
+    /// have, and a hash, which only a caller that sends the hash itself would match.
     pub fn normalise_value(
         &self,
         report: &mut Report,
@@ -100,6 +106,9 @@ impl AttributeTable {
     ) -> Option<String> {
         if let Some(source) = self.facts.source(name) {
             return self.fact_value(report, name, source, location, text);
+        }
+        if text.starts_with(HASH_PREFIX) {
+            return report_hash(report, name, location);
         }
         let attribute = self.by_name.get(name).cloned().unwrap_or_default();
         match normalise(attribute.kind, self.ipv6_prefix, text) {
@@ -150,6 +159,9 @@ impl AttributeTable {
         let mut attribute = self.by_name.get(key.text).cloned().unwrap_or_default();
         if let Some(node) = fields.get("kind") {
             self.kind(report, key, node, &mut attribute);
+        }
+        if let Some(node) = fields.get("check_digits") {
+            check_digits(report, node, &mut attribute);
         }
         if let Some(node) = fields.get("private") {
             private(report, key, node, &mut attribute);
@@ -204,8 +216,9 @@ impl AttributeTable {
     ) {
         let wanted = format!("tables such as [facts.{}.\"value\"]", attribute.text);
         for (value, facts) in node.entries(report, &wanted).unwrap_or_default() {
-            let normal = self.normalise_value(report, attribute.text, value.location, value.text);
-            let Some(normal) = normal else { continue };
+            let Some(normal) = self.described_value(report, attribute.text, value) else {
+                continue;
+            };
             if !stated.insert((attribute.text.to_owned(), normal.clone())) {
                 let message = format!("facts about this `{}` are stated twice", attribute.text);
                 let fix = "join both tables";
@@ -214,6 +227,25 @@ impl AttributeTable {
             }
             self.read_facts_about(report, (attribute.text, &normal), facts);
         }
+    }
+
+    /// The value that facts are about, in normal form, or its hash as it is written.
+    fn described_value(
+        &self,
+        report: &mut Report,
+        attribute: &str,
+        value: LocatedKey<'_>,
+    ) -> Option<String> {
+        if !value.text.starts_with(HASH_PREFIX) {
+            return self.normalise_value(report, attribute, value.location, value.text);
+        }
+        if is_hashed_value(value.text) {
+            return Some(value.text.to_owned());
+        }
+        let message = "the hash of a value has 64 hexadecimal digits in lower case";
+        let fix = format!("write what `catraca hash {attribute}` prints");
+        report.private_error("bad-value", value.location, message, fix);
+        None
     }
 
     /// Reads the facts about one value.
@@ -267,6 +299,26 @@ impl AttributeTable {
                 report.error("two-sources", at, message, fix);
                 false
             }
+        }
+    }
+}
+
+fn report_hash<T>(report: &mut Report, attribute: &str, location: SourceLocation) -> Option<T> {
+    let message = "only facts may name a value by its hash";
+    let fix = format!("write [facts.{attribute}.\"{HASH_PREFIX}…\"] and match the fact");
+    report.private_error("bad-value", location, message, fix);
+    None
+}
+
+fn check_digits(report: &mut Report, node: Node<'_>, of: &mut Attribute) {
+    let Some(wanted) = node.flag(report) else { return };
+    match of.kind {
+        AttributeKind::CpfCnpj if wanted => of.kind = AttributeKind::CheckedCpfCnpj,
+        _ if !wanted => {}
+        _ => {
+            let message = "only a `cpf_cnpj` has check digits";
+            let fix = "write kind = \"cpf_cnpj\" too, or remove check_digits";
+            report.error("wrong-kind", node.location, message, fix);
         }
     }
 }

@@ -50,6 +50,19 @@ pub(super) static BAN: TableSchema = TableSchema {
             "a text for the caller while the block is active",
         )
         .or(DefaultValue::Absent("the `message` of the policy")),
+        FieldSchema::new(
+            "answer_status",
+            ValueSchema::Integer { least: 400, most: 599 },
+            "the HTTP status of the response to the request that starts the block: behind the \
+             proxy, a ban with a status replaces that response",
+        )
+        .or(DefaultValue::Absent("`status`")),
+        FieldSchema::new(
+            "answer_message",
+            ValueSchema::Text,
+            "a text for the caller of that request",
+        )
+        .or(DefaultValue::Absent("`message`")),
     ],
 };
 
@@ -102,6 +115,8 @@ fn ban(report: &mut Report, item: Node<'_>, attributes: &AttributeTable) -> Opti
     let penalty = penalty.and_then(|node| block::penalty(report, node));
     let reason = fields.parse("reason", |node| scalar::reason(report, node)).or(REASON.into());
     let after = fields.parse("after", |node| after(report, node)).optional();
+    let answer_status = fields.parse("answer_status", |node| status(report, node)).optional();
+    let answer_message = fields.parse("answer_message", |node| message(report, node)).optional();
     let status = fields.parse("status", |node| status(report, node)).optional();
     let message = fields.parse("message", |node| message(report, node)).optional();
     Some(BanRule {
@@ -111,6 +126,8 @@ fn ban(report: &mut Report, item: Node<'_>, attributes: &AttributeTable) -> Opti
         after: after?,
         status: status?,
         message: message?,
+        answer_status: answer_status?,
+        answer_message: answer_message?,
     })
 }
 

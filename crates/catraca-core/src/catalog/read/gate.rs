@@ -2,7 +2,7 @@
 //!
 //! Every policy is also a gate of its own name.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use super::bounds::GATE_POLICIES_MAX;
 use super::otherwise_chain::{self, PolicyIds};
@@ -10,7 +10,7 @@ use super::policy::PolicyDraft;
 use super::scalar;
 use super::schema;
 use super::section::Sections;
-use crate::catalog::Gate;
+use crate::catalog::{Gate, NameMap};
 use crate::condition::ConditionCost;
 use crate::located::{
     FieldSchema, LocatedKey, Node, Report, SourceLocation, TableFields, TableSchema, ValueSchema,
@@ -33,7 +33,7 @@ pub(super) static GATE: TableSchema = TableSchema {
 /// The gates of a catalog.
 pub(super) struct Gates {
     /// The declared gates, and one gate for each policy.
-    pub all: HashMap<Name, Gate>,
+    pub all: NameMap<Gate>,
     /// The names of the declared gates, in the order of the text.
     pub declared: Vec<Name>,
     /// The names of all gates, sorted, for suggestions.

@@ -32,7 +32,8 @@ pub(super) static ROUTE: TableSchema = TableSchema {
             ValueSchema::Map(&SOURCE),
             "attributes from the request: `header:NAME`, `cookie:NAME`, `query:NAME`, `path:N` \
              (the N-th segment, from one), `body:path.to.field`, `jwt:CLAIM`, \
-             `certificate:subject` (or `fingerprint`, `san`), `const:TEXT`. Never `ip`",
+             `certificate:subject` (or `fingerprint`, `san`), `const:TEXT`. Of \
+             `\"header:a|query:b\"` the first that is present counts. Never `ip`",
         ),
         FieldSchema::new(
             "ref",
@@ -47,13 +48,13 @@ pub(super) static ROUTE: TableSchema = TableSchema {
                 UPSTREAM,
                 ValueSchema::List { of: &UPSTREAM, most: UPSTREAMS_MAX },
             ]),
-            "the server that the reverse proxy forwards to, or a list of servers: `http` or \
-             `https`, a host, a port, and no path",
+            "the server that the reverse proxy forwards to, or a list of servers: `http`, \
+             `https`, or `h2c` for HTTP/2 without TLS, a host, a port, and no path",
         ),
     ],
 };
 
-const UPSTREAM: ValueSchema = ValueSchema::Url(&["http", "https"]);
+const UPSTREAM: ValueSchema = ValueSchema::Url(&["http", "https", "h2c"]);
 
 /// Reads all routes.
 pub(super) fn read(
@@ -139,11 +140,13 @@ fn set(
         .into_iter()
         .map(|(key, node)| {
             let is_settable = is_settable(report, key, attributes);
-            let source = route_source::read(report, node);
-            is_settable.then(|| Some((key.text.into(), source?)))?
+            let sources = route_source::read_alternatives(report, node)?;
+            let named = sources.into_iter().map(|source| (Name::from(key.text), source));
+            is_settable.then(|| named.collect::<Vec<_>>())
         })
         .collect();
-    read.into_iter().collect()
+    let read: Option<Vec<Vec<_>>> = read.into_iter().collect();
+    read.map(|read| read.into_iter().flatten().collect())
 }
 
 /// Whether a route may set this attribute; reports it if not.

@@ -22,6 +22,63 @@ pub(super) fn read(report: &mut Report, node: Node<'_>) -> Option<AttributeSourc
     read_text(report, node, text)
 }
 
+/// The most parts of a request for one attribute.
+const ALTERNATIVES_MAX: usize = 8;
+
+/// Reads the parts of a request that an attribute is read from; of several, the first that a
+/// request has counts: `header:x-tenant|query:tenant`.
+pub(super) fn read_alternatives(
+    report: &mut Report,
+    node: Node<'_>,
+) -> Option<Vec<AttributeSource>> {
+    let text = node.text(report, WANTED)?;
+    let texts = split_alternatives(text);
+    if texts.len() > ALTERNATIVES_MAX {
+        let message = format!("{} parts of the request are named", texts.len());
+        report.error("bad-pick", node.location, message, format!("name 1 to {ALTERNATIVES_MAX}"));
+        return None;
+    }
+    let found: Vec<_> = texts.into_iter().map(|text| read_part(report, node, text)).collect();
+    found.into_iter().collect()
+}
+
+/// Reads one alternative. A `|` that is left in it was written to separate alternatives, except in
+/// a constant.
+fn read_part(report: &mut Report, node: Node<'_>, text: &str) -> Option<AttributeSource> {
+    let found = read_text(report, node, text)?;
+    if text.contains('|') && !matches!(found, AttributeSource::Literal(_)) {
+        let message = format!("`{}` is not a part of a request", text.escape_debug());
+        let fix = "write \"header:a|header:b\": each alternative names its kind";
+        report.error("bad-pick", node.location, message, fix);
+        return None;
+    }
+    Some(found)
+}
+
+/// Splits at each `|` that another part follows. Any other `|` stays in its part, such as
+/// `const:a|b`.
+fn split_alternatives(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    let mut from = 0;
+    while let Some(at) = rest[from..].find('|').map(|at| from + at) {
+        let next = rest[at + 1..].trim_start();
+        if KINDS.iter().any(|kind| next.strip_prefix(kind).is_some_and(|n| n.starts_with(':'))) {
+            parts.push(rest[..at].trim_end());
+            rest = next;
+            from = 0;
+        } else {
+            from = at + 1;
+        }
+    }
+    parts.push(rest);
+    parts
+}
+
+/// The words before the colon.
+const KINDS: [&str; 8] =
+    ["header", "cookie", "query", "path", "body", "jwt", "certificate", "const"];
+
 /// Reads a part of a request from the text of a node, or from a part of that text.
 pub(super) fn read_text(
     report: &mut Report,
@@ -110,6 +167,22 @@ mod tests {
             "Header:x",
         ] {
             assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_bar_before_another_part_separates_alternatives() {
+        for (text, parts) in [
+            ("header:a", vec!["header:a"]),
+            ("header:a|query:b", vec!["header:a", "query:b"]),
+            ("header:a | query:b |const:c", vec!["header:a", "query:b", "const:c"]),
+            ("const:x|y", vec!["const:x|y"]),
+            ("const:x|y|header:a", vec!["const:x|y", "header:a"]),
+            ("header:a|b", vec!["header:a|b"]),
+            ("query:é|path:1", vec!["query:é", "path:1"]),
+            ("header:a|", vec!["header:a|"]),
+        ] {
+            assert_eq!(split_alternatives(text), parts, "{text}");
         }
     }
 

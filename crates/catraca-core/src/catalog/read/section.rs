@@ -10,10 +10,10 @@ use crate::located::{LocatedKey, Node, Report, entries, names};
 
 /// Sections that configure a process. They do not influence decisions, and only their names are
 /// known here: the program that runs the process reads them.
-pub(super) const PROCESS_SECTIONS: [&str; 8] =
-    ["server", "proxy", "store", "records", "auth", "jwt", "rls", "resp"];
+pub(super) const PROCESS_SECTIONS: [&str; 9] =
+    ["server", "proxy", "store", "records", "auth", "jwt", "dict", "rls", "resp"];
 /// How many of them a fix may recommend: the others are reserved for later versions.
-const RECOMMENDED_SECTIONS: usize = 6;
+const RECOMMENDED_SECTIONS: usize = 7;
 
 /// Every section of every file, in the order of reading.
 #[derive(Debug)]

@@ -136,7 +136,7 @@ fn value_bytes(catalog: &Catalog, name: &str, bytes: usize) -> usize {
     }
     match catalog.attribute_kind(name) {
         AttributeKind::Ip => ADDRESS_BYTES,
-        AttributeKind::CpfCnpj => CPF_CNPJ_BYTES,
+        AttributeKind::CpfCnpj | AttributeKind::CheckedCpfCnpj => CPF_CNPJ_BYTES,
         AttributeKind::Text | AttributeKind::Caseless | AttributeKind::PixKey => {
             bytes.min(VALUE_BYTES_MAX)
         }

@@ -47,7 +47,7 @@ fn url(text: &str) -> Result<String, &'static str> {
     const NOT_HTTP: &str = "is not the address of an HTTP server";
     let (scheme, rest) = text.split_once("://").ok_or(NOT_HTTP)?;
     let scheme = scheme.to_ascii_lowercase();
-    if !matches!(&*scheme, "http" | "https") {
+    if !matches!(&*scheme, "http" | "https" | "h2c") {
         return Err(NOT_HTTP);
     }
     let authority = rest.strip_suffix('/').unwrap_or(rest);
@@ -85,7 +85,8 @@ fn is_port(port: &str) -> bool {
     port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-const FIX: &str = "write http:// or https://, a host and a port, such as http://127.0.0.1:9000";
+const FIX: &str =
+    "write http://, https:// or h2c://, a host and a port, such as http://127.0.0.1:9000";
 
 /// The longest name of a host in DNS.
 const HOST_BYTES_MAX: usize = 253;
@@ -101,6 +102,7 @@ mod tests {
         for (text, normal) in [
             ("http://127.0.0.1:9000", "http://127.0.0.1:9000"),
             ("HTTPS://API.Example.org/", "https://api.example.org"),
+            ("H2C://127.0.0.1:50051", "h2c://127.0.0.1:50051"),
             ("http://[::1]:80", "http://[::1]:80"),
             ("http://[::1]", "http://[::1]"),
             ("http://my_service:65535", "http://my_service:65535"),

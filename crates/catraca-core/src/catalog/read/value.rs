@@ -31,7 +31,7 @@ pub(super) fn normalise(
 
 fn kind_error(kind: AttributeKind, why: &str) -> ValueError {
     let (code, message, fix) = match kind {
-        AttributeKind::CpfCnpj => {
+        AttributeKind::CpfCnpj | AttributeKind::CheckedCpfCnpj => {
             ("bad-cpf-cnpj", why, "write the 11 digits of a CPF or the 14 characters of a CNPJ")
         }
         AttributeKind::PixKey => {

@@ -77,3 +77,36 @@ fn digest_lease(digest: &mut Digest, lease: &LeaseRequest) {
     digest.number(lease.version.unwrap_or(-1));
     digest.text(lease.label.as_deref()).text(lease.meta.as_deref());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::id::LeaseKey;
+    use crate::lock::requests::TimeRange;
+    use crate::time::{Span, Time};
+
+    #[test]
+    fn a_repeated_hold_has_the_digest_of_its_parameters() {
+        let ttl = Span::from_secs(10);
+        let digest = |request: Option<&str>, version: Option<i64>| {
+            let lease = LeaseRequest {
+                request: request.map(Box::from),
+                version,
+                ..LeaseRequest::new(LeaseKey::from_bytes([1; 16]), ttl, ttl)
+            };
+            let range = TimeRange {
+                start: Time::ZERO,
+                end: Time::ZERO.after(ttl),
+                before: Span::ZERO,
+                after: Span::ZERO,
+            };
+            let calendars = vec!["c".into()];
+            Hold { tenant: None, kind: "k".into(), calendars, range, lease }.request_digest()
+        };
+        assert_eq!(digest(None, None), None);
+        assert_eq!(digest(Some("r"), None), digest(Some("r"), None));
+        let distinct =
+            [digest(Some("r"), None), digest(Some("s"), None), digest(Some("r"), Some(1))];
+        assert!(distinct[0] != distinct[1] && distinct[0] != distinct[2]);
+    }
+}

@@ -55,3 +55,41 @@ impl LockTable {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::reply::ConfirmReply;
+    use crate::lock::requests::{Hold, LeaseRequest, Proof, TimeRange};
+    use crate::time::Span;
+
+    #[test]
+    fn a_confirmation_is_undone_although_its_hold_was_live() {
+        let mut table = LockTable::default();
+        let key = LeaseKey::from_bytes([1; 16]);
+        let ttl = Span::from_secs(10);
+        let range = TimeRange {
+            start: Time::ZERO,
+            end: Time::ZERO.after(ttl),
+            before: Span::ZERO,
+            after: Span::ZERO,
+        };
+        table.hold(
+            &Hold {
+                tenant: None,
+                kind: "k".into(),
+                calendars: vec!["c".into()],
+                range,
+                lease: LeaseRequest::new(key, ttl, ttl),
+            },
+            Time::ZERO,
+        );
+        let before = table.snapshot(key, Time::ZERO).unwrap();
+        let proof = Proof { key, tenant: None };
+        let ConfirmReply::Done(confirmed) = table.confirm(&proof, false, Time::ZERO) else {
+            panic!("not confirmed");
+        };
+        assert!(table.restore_previous(&before, &confirmed));
+        assert_eq!(table.stored_lease(key).unwrap().lease, before.lease);
+    }
+}

@@ -161,3 +161,16 @@ impl Versions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_were_not_loaded_count_towards_the_maximum() {
+        let versions = |elsewhere| Versions { elsewhere, ..Versions::default() };
+        assert!(versions(VERSIONS_MAX - 2).has_room(2));
+        assert!(!versions(VERSIONS_MAX - 1).has_room(2));
+        assert!(!versions(VERSIONS_MAX).has_room(1));
+    }
+}
