@@ -25,8 +25,10 @@ mod key_cells;
 mod lock_store;
 mod locked_rows;
 mod migrate;
+mod node_exchange;
 mod open_error;
 mod options;
+mod primary;
 mod queue;
 mod row_keys;
 pub(crate) mod tls;
@@ -44,11 +46,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::{Error, Row};
 
-use crate::store::{SharedStore, StoreError, StoreFuture, StoreStatus, When};
+use crate::store::{
+    NodeMessage, NodeReply, SharedStore, StoreError, StoreFuture, StoreStatus, When,
+};
 use connection::PostgresConnection;
 use database_url::DatabaseUrl;
 use failure::PostgresFailure;
-use lock_store::FreedSender;
+use lock_store::{FreedSender, ListenReport};
 use queue::{QueuedBatch, QueuedCall, QueuedQuery};
 use worker_pool::WorkerPool;
 
@@ -87,8 +91,7 @@ pub struct PostgresStore {
     freed: FreedSender,
     /// The task that receives these notices; started by the first waiter.
     listening: OnceLock<JoinHandle<()>>,
-    /// Why it receives none, while it does not.
-    listen_error: Arc<ArcSwapOption<String>>,
+    listen_report: Arc<ListenReport>,
     /// Why the last sweep failed, if it did.
     sweep_error: Arc<ArcSwapOption<String>>,
     tasks: Vec<JoinHandle<()>>,
@@ -128,6 +131,11 @@ impl PostgresStore {
             tokio::spawn(sweep_periodically(Arc::clone(&pool), every, Arc::clone(&sweep_error)))
         };
         tasks.extend(options.sweep_every.map(spawn_sweeper));
+        // A URL with one host has nothing to compare with.
+        for host in url.hosts.iter().filter(|_| url.hosts.len() > 1).cloned() {
+            let watch = primary::watch_host(url.clone(), host, options.connect_timeout);
+            tasks.push(tokio::spawn(watch));
+        }
         let freed = lock_store::freed_channel();
         Ok(Self {
             pool,
@@ -135,7 +143,7 @@ impl PostgresStore {
             url,
             freed,
             listening: OnceLock::new(),
-            listen_error: Arc::default(),
+            listen_report: Arc::default(),
             sweep_error,
             tasks,
         })
@@ -194,6 +202,14 @@ impl SharedStore for PostgresStore {
             let row = self.query(BIND_RECORDS, Some(records.to_owned())).await?;
             row.try_get(0).map_err(unreadable)
         })
+    }
+
+    fn exchange<'a>(&'a self, message: &'a NodeMessage<'a>) -> StoreFuture<'a, NodeReply> {
+        Box::pin(async move { self.exchange_notices(message).await })
+    }
+
+    fn trim_notices(&self, keep: u64) -> StoreFuture<'_, Vec<Vec<u8>>> {
+        Box::pin(async move { self.trim_to(keep).await })
     }
 }
 
@@ -277,8 +293,27 @@ async fn wait_for_reply<T>(
 ) -> Result<T, StoreError> {
     match timeout_at(until, answer).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(_)) | Err(_) => {
-            Err(StoreError::unavailable(PostgresFailure::TimedOut(deadline).to_string()))
-        }
+        // The worker has dropped the call: it panicked, or the store is being closed.
+        Ok(Err(_)) => Err(StoreError::unavailable("the call to PostgreSQL was dropped".to_owned())),
+        Err(_) => Err(StoreError::unavailable(PostgresFailure::TimedOut(deadline).to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a call that its worker dropped was reported as one that exceeded its deadline.
+    #[tokio::test]
+    async fn a_call_whose_worker_panics_is_reported_as_dropped() {
+        let (reply, answer) = oneshot::channel::<Result<(), StoreError>>();
+        let worker = tokio::spawn(async move {
+            let _reply = reply;
+            panic!("a row with an impossible value");
+        });
+        let deadline = Duration::from_secs(60);
+        let error = wait_for_reply(answer, Instant::now() + deadline, deadline).await.unwrap_err();
+        assert!(worker.await.unwrap_err().is_panic());
+        assert!(error.to_string().contains("was dropped"), "{error}");
     }
 }

@@ -4,17 +4,28 @@
 //! returns at once; [`SharedStore`] is used by several nodes and is async. Stores know keys, cells,
 //! batches and replies, but no policies, subjects or wire formats.
 
+mod node_exchange;
 #[cfg(all(feature = "shared", feature = "locks"))]
 mod open;
+mod primary;
+#[cfg(feature = "shared")]
+mod split;
 
 use std::fmt;
 use std::pin::Pin;
 
 use catraca_core::batch::{Batch, Reply};
+use catraca_core::digest::Key;
 use catraca_core::time::Time;
 
+pub use node_exchange::{
+    NOTICES_PER_REPLY, NodeMessage, NodeReply, RulePage, RuleStamp, RuleWriteMode, StampedRule,
+};
 #[cfg(all(feature = "shared", feature = "locks"))]
 pub use open::{OpenOptions, OpenStoreError, SharedStores, StoreKind, open};
+pub use primary::{PrimaryId, PrimaryReport, PrimaryReports};
+#[cfg(feature = "shared")]
+pub(crate) use split::{BatchPart, first_key, merge, split_by};
 
 /// Stores cells and applies batches to them.
 ///
@@ -63,12 +74,51 @@ pub trait SharedStore: Send + Sync + 'static {
         false
     }
 
-    /// The change counter of lists, facts and modes, the store's clock and its incarnation.
+    /// The primary that has a key now; the same for all keys of a group. Absent while no server has
+    /// the key: calls about it fail at once.
+    fn primary_of(&self, key: Key) -> Option<PrimaryId> {
+        let _ = key;
+        Some(PrimaryId::default())
+    }
+
+    /// The address of a primary, if the store has several.
+    fn primary_name(&self, primary: PrimaryId) -> Option<String> {
+        let _ = primary;
+        None
+    }
+
+    /// The change counter of lists, facts and modes, the store's clock and its incarnation. Of a
+    /// store with several primaries: of the one that has the change counter.
     fn status(&self) -> StoreFuture<'_, StoreStatus>;
+
+    /// The status of every primary, asked at the same time, so that one that does not answer delays
+    /// no other. A store with several primaries must implement this.
+    fn primary_statuses(&self) -> PrimaryReports<'_> {
+        Box::pin(async {
+            let status = self.status().await;
+            vec![PrimaryReport { primary: PrimaryId::default(), status }]
+        })
+    }
 
     /// A setting of the store that may lose state, as seen by the last status call, and how to fix
     /// it. The store is used nevertheless.
     fn config_warning(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether other nodes may decide on another copy of the store, because the server that this
+    /// node uses may have been replaced. Decisions then say that they are degraded.
+    fn is_doubtful(&self) -> bool {
+        false
+    }
+
+    /// Why the store [is doubtful](Self::is_doubtful), and the consequence.
+    fn doubt(&self) -> Option<String> {
+        None
+    }
+
+    /// A setting of the store that should be changed, and how, although nothing is wrong now.
+    fn config_notice(&self) -> Option<String> {
         None
     }
 
@@ -90,7 +140,41 @@ pub trait SharedStore: Send + Sync + 'static {
     /// Binds the store to these records, unless it is bound to others; returns the identity of the
     /// records that it is bound to. Nodes that share counters must share blocks and lists too.
     fn bind_records<'a>(&'a self, records: &'a str) -> StoreFuture<'a, String>;
+
+    /// Adds the message of a node, and returns those of the others. A store that cannot carry
+    /// messages returns nothing: then nodes do not know each other's blocks while it is
+    /// unavailable.
+    fn exchange<'a>(&'a self, message: &'a NodeMessage<'a>) -> StoreFuture<'a, NodeReply> {
+        let _ = message;
+        Box::pin(std::future::ready(Ok(NodeReply::default())))
+    }
+
+    /// Removes the oldest notices beyond this number, and returns them.
+    fn trim_notices(&self, keep: u64) -> StoreFuture<'_, Vec<Vec<u8>>> {
+        let _ = keep;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Writes rules that nodes share through the store, each in one step. May be repeated, in any
+    /// order: of two acts about a rule, the one with the higher stamp stays.
+    fn write_rules<'a>(
+        &'a self,
+        rules: &'a [StampedRule],
+        mode: RuleWriteMode,
+    ) -> StoreFuture<'a, ()> {
+        let _ = (rules, mode);
+        Box::pin(std::future::ready(Err(StoreError::unavailable(NO_RULES))))
+    }
+
+    /// A page of these rules; the first one from 0.
+    fn read_rules(&self, from: u64) -> StoreFuture<'_, RulePage> {
+        let _ = from;
+        Box::pin(std::future::ready(Err(StoreError::unavailable(NO_RULES))))
+    }
 }
+
+/// The error of a store that cannot be the authority for rules.
+const NO_RULES: &str = "it keeps no lists, facts and modes: nodes over it must share records";
 
 /// The result of a call to a shared store. Boxed, so that a store can be chosen at run time; the
 /// allocation is small beside a trip over the network.
@@ -132,6 +216,12 @@ pub enum StoreError {
         /// The cause.
         reason: String,
     },
+    /// The keys are being moved to another server of the store. The batch was not applied, and the
+    /// store works for other keys.
+    Moving {
+        /// The server's answer.
+        reason: String,
+    },
     /// A pool is full whose cells must not be dropped.
     Full {
         /// What could not be stored.
@@ -147,7 +237,9 @@ pub enum StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unavailable { reason } => write!(f, "the store is unavailable: {reason}"),
+            Self::Unavailable { reason } | Self::Moving { reason } => {
+                write!(f, "the store is unavailable: {reason}")
+            }
             Self::Full { what } => write!(f, "the store is full: no room for {what}"),
             Self::Corrupt { reason } => write!(f, "the store returned invalid data: {reason}"),
         }
@@ -172,6 +264,16 @@ impl StoreError {
         Self::Corrupt { reason: reason.into() }
     }
 
+    /// The error of a batch of which another part was applied: a part that was certainly not
+    /// applied does not make the whole certain.
+    #[cfg(feature = "shared")]
+    pub(crate) fn after_other_parts(self) -> Self {
+        match self {
+            Self::Moving { reason } => Self::Unavailable { reason },
+            other => other,
+        }
+    }
+
     /// The reply variant does not belong to the batch.
     pub fn mismatched_reply() -> Self {
         Self::corrupt("the reply does not match the batch")
@@ -180,7 +282,7 @@ impl StoreError {
     /// Whether the same call may succeed later without an operator's help.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unavailable { .. } | Self::Full { .. } => true,
+            Self::Unavailable { .. } | Self::Moving { .. } | Self::Full { .. } => true,
             Self::Corrupt { .. } => false,
         }
     }

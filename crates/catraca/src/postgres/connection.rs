@@ -10,13 +10,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
 use super::database_url::DatabaseUrl;
 use super::failure::PostgresFailure;
 use super::lock_store::LockStatement;
+use super::primary;
 
 /// Connects. The second value must be polled for the client to work; it completes when the client
 /// is dropped or the connection is closed.
@@ -24,19 +25,15 @@ pub(crate) async fn connect(
     url: &DatabaseUrl,
     connect_timeout: Duration,
 ) -> Result<(Client, impl Future<Output = ()> + Send + use<>), PostgresFailure> {
-    match timeout(connect_timeout, url.config.connect(url.tls.connector.clone())).await {
-        Ok(Ok((client, connection))) => Ok((client, async { drop(connection.await) })),
-        Ok(Err(error)) => match url.tls.explain(&error) {
-            Some(reason) => Err(PostgresFailure::ConnectionLost(reason)),
-            None => Err(PostgresFailure::of(error)),
-        },
-        Err(_) => Err(PostgresFailure::TimedOut(connect_timeout)),
-    }
+    let connected = primary::connect(url, connect_timeout).await?;
+    let connection = connected.connection;
+    Ok((connected.client, async { drop(connection.await) }))
 }
 
 /// A connection whose driver runs in a task; dropping it closes the socket at once.
 pub(super) struct PostgresConnection {
     client: Client,
+    timeline: u32,
     driver: JoinHandle<()>,
 }
 
@@ -58,8 +55,15 @@ impl PostgresConnection {
         url: &DatabaseUrl,
         connect_timeout: Duration,
     ) -> Result<Self, PostgresFailure> {
-        let (client, driver) = connect(url, connect_timeout).await?;
-        Ok(Self { client, driver: tokio::spawn(driver) })
+        let connected = primary::connect(url, connect_timeout).await?;
+        let connection = connected.connection;
+        let driver = tokio::spawn(async { drop(connection.await) });
+        Ok(Self { client: connected.client, timeline: connected.timeline, driver })
+    }
+
+    /// The timeline of the server; 0 if it is not known.
+    pub(super) fn timeline(&self) -> u32 {
+        self.timeline
     }
 
     /// Completes when the connection is closed. Must not be called again after that.

@@ -32,7 +32,7 @@ use crate::store::{StoreError, When};
 use load_plan::LoadPlan;
 use loaded::LoadedNamespace;
 
-pub(super) use listen::{FreedSender, freed_channel};
+pub(super) use listen::{FreedSender, ListenReport, freed_channel};
 
 /// A parameter of a statement and its type.
 type BoundValue = (Box<dyn ToSql + Sync + Send>, Type);
@@ -106,7 +106,11 @@ impl LockStore for PostgresStore {
     }
 
     fn background_error(&self) -> Option<String> {
-        self.listen_error.load().as_deref().cloned()
+        self.listen_report.error.load().as_deref().cloned()
+    }
+
+    fn limitation(&self) -> Option<String> {
+        self.listen_report.limitation.load().as_deref().cloned()
     }
 
     /// Lock transactions use `synchronous_commit = on`, so a commit is on the server's disk before
@@ -125,7 +129,7 @@ impl PostgresStore {
                 url: self.url.clone(),
                 freed: self.freed.clone(),
                 connect_timeout: self.options.connect_timeout,
-                error: Arc::clone(&self.listen_error),
+                report: Arc::clone(&self.listen_report),
             }))
         });
         self.freed.subscribe()

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::connection::PostgresConnection;
@@ -15,7 +16,11 @@ use super::open_error::PostgresError;
 
 /// One migration per schema version. A migration that was released never changes; changes need a
 /// new one.
-const STEPS: [&str; 2] = [include_str!("schema/0001.sql"), include_str!("schema/0002.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("schema/0001.sql"),
+    include_str!("schema/0002.sql"),
+    include_str!("schema/0003.sql"),
+];
 /// The advisory lock under which a node migrates: `CATRACA` in ASCII and a number.
 const LOCK: i64 = 0x4341_5452_4143_4102;
 /// The deadline of the migration, including the time that other nodes need for theirs.
@@ -75,14 +80,12 @@ async fn schema_version(
 ) -> Result<i64, PostgresError> {
     let failed = |failure: PostgresFailure| PostgresError::of(&url.redacted, &failure);
     let found = connection.rows(until, EXISTING, &[]).await.map_err(failed)?;
-    let count = |column: usize| -> i64 {
-        found.first().and_then(|row| row.try_get(column).ok()).unwrap_or_default()
-    };
-    if count(0) == 0 {
+    let count = |column: usize| read_number(&found, column).map_err(failed);
+    if count(0)? == 0 {
         connection.batch(until, "CREATE SCHEMA catraca_store").await.map_err(failed)?;
         return Ok(0);
     }
-    match (count(1), count(2)) {
+    match (count(1)?, count(2)?) {
         // An empty schema: it is used.
         (0, _) => Ok(0),
         // Tables, but none of ours.
@@ -90,7 +93,13 @@ async fn schema_version(
         _ => {
             let sql = "SELECT coalesce(max(version), 0) FROM catraca_store.migrations";
             let rows = connection.rows(until, sql, &[]).await.map_err(failed)?;
-            Ok(rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default())
+            read_number(&rows, 0).map_err(failed)
         }
     }
+}
+
+/// A number of the only row. A value that cannot be read must not look like zero: the schema would
+/// be made again.
+fn read_number(rows: &[Row], column: usize) -> Result<i64, PostgresFailure> {
+    rows.first().map_or(Ok(0), |row| row.try_get(column).map_err(PostgresFailure::Server))
 }

@@ -88,8 +88,6 @@ fn may_create(row: &SettleRow) -> bool {
 mod tests {
     use catraca_core::batch::{CheckRow, NewReference};
     use catraca_core::limit::BucketTerms;
-    use catraca_core::policy::OnFailure;
-    use catraca_core::price::Price;
     use catraca_core::time::{Span, Time};
 
     use super::*;
@@ -99,19 +97,7 @@ mod tests {
     }
 
     fn row(number: u8, limit: Limit) -> CheckRow {
-        CheckRow {
-            key: key(number),
-            family: 0,
-            tier_counter: None,
-            shared: None,
-            limit,
-            held: 1,
-            penalty: None,
-            shadow: false,
-            count_denied: false,
-            lease: 0,
-            on_full: OnFailure::Local,
-        }
+        CheckRow::new(key(number), limit)
     }
 
     #[test]
@@ -140,22 +126,9 @@ mod tests {
     fn settled(number: u8, family: u64, limit: Limit) -> SettleRow {
         SettleRow {
             ticket_index: number,
-            key: key(number),
             family,
-            tier_counter: None,
-            shared: None,
-            limit,
             held: 1,
-            at: Time::ZERO,
-            price: Price::Units(1),
-            debt: false,
-            penalty: None,
-            upstream: None,
-            shadow: false,
-            lease: 0,
-            on_full: OnFailure::Local,
-            bans: smallvec::SmallVec::new(),
-            watch: None,
+            ..SettleRow::new(key(number), limit, Time::ZERO)
         }
     }
 

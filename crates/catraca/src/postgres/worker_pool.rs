@@ -71,6 +71,7 @@ impl WorkerPool {
 }
 
 const FULL: &str = "too many calls wait for PostgreSQL";
+const REPLACED: &str = "another PostgreSQL of the URL has become the primary";
 const CLOSED: &str = "PostgreSQL is out of reach: it closed the connection";
 
 /// One worker: serves calls over one connection after the other until the task is aborted.
@@ -86,7 +87,7 @@ pub(super) async fn run_worker(
             Some(connection) => connection,
             None => connect(&pool, &url, &options).await,
         };
-        let why = serve(&pool, &mut connection, &options).await;
+        let why = serve(&pool, &url, &mut connection, &options).await;
         drop(connection);
         pool.remove_connection(why);
     }
@@ -114,14 +115,18 @@ async fn connect(
 /// Serves calls until the connection cannot be used any more; returns why.
 async fn serve(
     pool: &WorkerPool,
+    url: &DatabaseUrl,
     connection: &mut PostgresConnection,
     options: &PostgresOptions,
 ) -> String {
+    let replaced = url.wait_replaced(connection.timeline());
+    tokio::pin!(replaced);
     loop {
         let work = tokio::select! {
             // A closed connection first: a call must not be taken for it.
             biased;
             () = connection.wait_closed() => return CLOSED.to_owned(),
+            () = &mut replaced => return REPLACED.to_owned(),
             work = pool.queue.next() => work,
         };
         let done = match work {

@@ -2,30 +2,41 @@
 //!
 //! All keys of a call are in one slot, and the call goes to the primary of that slot. A server that
 //! does not have the slot any more redirects the call without running the script; the redirect is
-//! followed once.
+//! followed once. While the keys of a slot are being moved, servers refuse calls about them without
+//! running the script, and the call is sent again for half of its time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::Mutex;
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::connect_error::ConnectError;
-use super::connection::{ConnectionTimeouts, FixedServer, LiveConnection, RedisConnection};
-use super::failure::RoundTripError;
-use super::handshake::ConnectSettings;
-use super::hash_slots::{SlotMap, query_slots};
+use super::connection::{
+    ConnectionTimeouts, FixedServer, LiveConnection, RedisConnection, ServerConnector,
+};
+use super::failure::{RoundTripError, error_code, is_moving};
+use super::handshake::{ConnectSettings, ReadyConnection, ServerInfo};
+use super::hash_slots::{SlotRange, query_slots, slot_of_group};
 use super::lock_store::ServerLookup;
+use super::primary_ids::{PrimaryChanges, PrimaryIds};
+use super::slot_map::{ClusterPrimary, SlotMap};
 use super::url::RedisAddress;
-use crate::store::StoreError;
+use crate::store::{PrimaryId, StoreError};
 
 /// How often the slot map is read again while all connections are up.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 /// The same while a connection is down: a failover changes the map.
 const REFRESH_INTERVAL_DOWN: Duration = Duration::from_millis(100);
+/// The pause before a call is sent again whose keys are being moved.
+const MOVE_PAUSE: Duration = Duration::from_millis(2);
+/// How many primaries that left are remembered.
+const RETIRED_MAX: usize = 64;
 
 /// Connections to all primaries, closed when this value is dropped.
 pub(super) struct ClusterConnections {
@@ -39,10 +50,63 @@ struct ClusterState {
     /// The servers of the URL: asked for the slot map when no known primary answers.
     seeds: Vec<RedisAddress>,
     map: ArcSwap<SlotMap>,
+    ids: Mutex<PrimaryIds>,
+    /// Primaries that gave all of their slots to others. Their keys are complete.
+    retired: Mutex<Vec<Arc<ServerInfo>>>,
     /// A call noticed that the map is out of date.
     stale: Notify,
     /// Why the map could not be read again, if so.
     refresh_error: ArcSwapOption<String>,
+    full_coverage: Arc<FullCoverage>,
+}
+
+/// The servers that stop serving all keys when some slots have no server.
+#[derive(Default)]
+struct FullCoverage(Mutex<BTreeSet<RedisAddress>>);
+
+/// A server of the cluster. Its handshake also reads whether it requires full coverage.
+struct ClusterServer {
+    fixed: FixedServer,
+    full_coverage: Arc<FullCoverage>,
+}
+
+impl ServerConnector for ClusterServer {
+    async fn connect(&self) -> Result<ReadyConnection, ConnectError> {
+        let mut ready = self.fixed.connect().await?;
+        let mut ask = redis::cmd("CONFIG");
+        ask.arg("GET").arg("cluster-require-full-coverage");
+        // The user of the URL need not have the right to ask.
+        let answer = ask.query_async::<Vec<String>>(&mut ready.connection).await;
+        if let Some(value) = answer.unwrap_or_default().get(1) {
+            self.full_coverage.note(&self.fixed.server, value == "yes");
+        }
+        Ok(ready)
+    }
+
+    fn target(&self) -> String {
+        self.fixed.target()
+    }
+}
+
+impl FullCoverage {
+    fn note(&self, server: &RedisAddress, is_required: bool) {
+        let mut servers = self.0.lock();
+        match is_required {
+            true => servers.insert(server.clone()),
+            false => servers.remove(server),
+        };
+    }
+
+    fn notice(&self, map: &SlotMap) -> Option<String> {
+        let servers = self.0.lock();
+        let server = servers.iter().find(|server| map.connection_to(server).is_some())?;
+        Some(format!(
+            "Redis at {server} requires full coverage: if one primary is lost without a replica, \
+             the keys of all primaries become unavailable; run `redis-cli -c CONFIG SET \
+             cluster-require-full-coverage no` on every server and write the same in its \
+             configuration file"
+        ))
+    }
 }
 
 impl Drop for ClusterConnections {
@@ -58,11 +122,17 @@ impl ClusterConnections {
         seeds: Vec<RedisAddress>,
         timeouts: ConnectionTimeouts,
     ) -> Result<Self, ConnectError> {
-        let map = ArcSwap::default();
-        let stale = Notify::new();
-        let refresh_error = ArcSwapOption::empty();
-        let state = ClusterState { settings, timeouts, seeds, map, stale, refresh_error };
-        let state = Arc::new(state);
+        let state = Arc::new(ClusterState {
+            settings,
+            timeouts,
+            seeds,
+            map: ArcSwap::default(),
+            ids: Mutex::default(),
+            retired: Mutex::default(),
+            stale: Notify::new(),
+            refresh_error: ArcSwapOption::empty(),
+            full_coverage: Arc::default(),
+        });
         state.refresh().await?;
         for connection in state.map.load().connections() {
             connection.wait_until_up().await?;
@@ -82,6 +152,11 @@ impl ClusterConnections {
         self.state.refresh_error.load().as_deref().cloned()
     }
 
+    /// That a server requires full coverage, and the remedy.
+    pub fn config_notice(&self) -> Option<String> {
+        self.state.full_coverage.notice(&self.state.map.load())
+    }
+
     /// Finds one of the connected primaries, the same one as long as it is connected.
     pub fn server_lookup(&self) -> ServerLookup {
         let state = self.state.clone();
@@ -90,6 +165,29 @@ impl ClusterConnections {
 
     pub fn map(&self) -> Arc<SlotMap> {
         self.state.map.load_full()
+    }
+
+    /// The primary that has the keys of a group.
+    pub fn primary_of_group(&self, group: u16) -> Option<PrimaryId> {
+        self.state.map.load().primary(slot_of_group(group)).map(|primary| primary.id)
+    }
+
+    /// The address of a primary.
+    pub fn primary_name(&self, id: PrimaryId) -> Option<String> {
+        let map = self.state.map.load();
+        let primary = map.primaries().find(|primary| primary.id == id);
+        primary.map(|primary| primary.server.to_string())
+    }
+
+    /// The servers whose slots may have come to another one by a move, complete: the primaries of
+    /// the map, and those that gave all their slots to others. One that was replaced after a
+    /// failure is not among them.
+    pub fn unbroken_servers(&self) -> Vec<Arc<ServerInfo>> {
+        let map = self.state.map.load();
+        let mut servers: Vec<_> =
+            map.primaries().filter_map(|primary| primary.server_info()).collect();
+        servers.extend(self.state.retired.lock().iter().cloned());
+        servers
     }
 
     /// Makes one call to the primary of a slot, which is abandoned at `until`. The flag given to
@@ -102,25 +200,45 @@ impl ClusterConnections {
     ) -> Result<T, RoundTripError> {
         let time_left = || until.saturating_duration_since(Instant::now());
         let time_allowed = time_left();
-        let Some(connection) = self.state.map.load().connection(slot) else {
+        loop {
+            let answer = self.try_round_trip(slot, until, time_allowed / 2, &call).await;
+            let Err(RoundTripError::Redis { error, .. }) = &answer else { return answer };
+            let is_moving = error_code(error).is_some_and(|code| is_moving(&code));
+            // With less than half of the time left the call would probably miss its deadline, which
+            // marks a healthy connection as down.
+            if !is_moving || time_left() <= time_allowed / 2 + MOVE_PAUSE {
+                return answer;
+            }
+            sleep(MOVE_PAUSE).await;
+        }
+    }
+
+    /// Makes one call, and follows one redirect if at least `time_needed` is left for that.
+    async fn try_round_trip<T, F: Future<Output = RedisResult<T>>>(
+        &self,
+        slot: u16,
+        until: Instant,
+        time_needed: Duration,
+        call: impl Fn(LiveConnection, bool) -> F,
+    ) -> Result<T, RoundTripError> {
+        let time_left = || until.saturating_duration_since(Instant::now());
+        let primary = self.state.map.load().primary(slot).cloned();
+        let Some(primary) = primary else {
             self.state.stale.notify_one();
             let reason = "no server of the cluster has these keys";
             return Err(RoundTripError::NoReply(StoreError::unavailable(reason)));
         };
-        let error = match connection.round_trip(until, |live| call(live, false)).await {
-            Err(RoundTripError::Redis(error)) => error,
-            other => return other,
-        };
-        let Some((server, asking)) = self.redirect_target(&error, &connection) else {
-            return Err(RoundTripError::Redis(error));
+        let connection = &primary.connection;
+        let answer = connection.round_trip(until, |live| call(live, false)).await;
+        let Err(RoundTripError::Redis { error, .. }) = &answer else { return answer };
+        let Some((server, asking)) = self.redirect_target(error, connection) else {
+            return answer;
         };
         let connection = self.state.connection_to(server);
         // The server may be new to this node: then the connection is made in the time that is left.
         let is_up = matches!(timeout(time_left(), connection.wait_until_up()).await, Ok(Ok(())));
-        // With less than half of the time left the call would probably miss its deadline, which
-        // marks a healthy connection as down.
-        if !is_up || time_left() < time_allowed / 2 {
-            return Err(RoundTripError::Redis(error));
+        if !is_up || time_left() < time_needed {
+            return answer;
         }
         connection.round_trip(until, |live| call(live, asking)).await
     }
@@ -171,8 +289,7 @@ impl ClusterState {
             let asked = timeout(self.timeouts.connect, query_slots(&self.settings, &server)).await;
             match asked {
                 Ok(Ok(ranges)) => {
-                    let make = |server: &RedisAddress| self.start(server.clone());
-                    self.map.store(Arc::new(map.with_ranges(ranges, make)));
+                    self.replace_map(&map, ranges);
                     return Ok(());
                 }
                 Ok(Err(error)) => failed = error,
@@ -186,9 +303,33 @@ impl ClusterState {
         Err(failed)
     }
 
+    fn replace_map(&self, map: &SlotMap, ranges: Vec<SlotRange>) {
+        let is_up = |server: &RedisAddress| {
+            map.connection_to(server).is_some_and(|connection| connection.down_reason().is_none())
+        };
+        let changes = self.ids.lock().update(&ranges, Instant::now(), is_up);
+        let PrimaryChanges { ids, retired: left, heirs } = changes;
+        let has_left = |primary: &&Arc<ClusterPrimary>| left.contains(&primary.server);
+        let mut retired = self.retired.lock();
+        // A server that is a primary again may be replaced after a failure.
+        retired.retain(|info| !ids.contains_key(&info.server));
+        retired
+            .extend(map.primaries().filter(has_left).filter_map(|primary| primary.server_info()));
+        let excess = retired.len().saturating_sub(RETIRED_MAX);
+        retired.drain(..excess);
+        drop(retired);
+        let make = |server: &RedisAddress| self.start(server.clone());
+        let map = map.with_ranges(ranges, &ids, make);
+        map.primaries().filter(|primary| heirs.contains(&primary.server)).for_each(|primary| {
+            primary.count_loss();
+        });
+        self.map.store(Arc::new(map));
+    }
+
     fn start(&self, server: RedisAddress) -> Arc<RedisConnection> {
         let fixed = FixedServer { settings: self.settings.clone(), server };
-        Arc::new(RedisConnection::start(fixed, self.timeouts))
+        let full_coverage = self.full_coverage.clone();
+        Arc::new(RedisConnection::start(ClusterServer { fixed, full_coverage }, self.timeouts))
     }
 
     /// The connection to a server, started if there is none.

@@ -45,6 +45,14 @@ pub enum ConnectError {
         /// Its `maxmemory-policy`.
         policy: String,
     },
+    /// The store of a URL could not be opened.
+    #[error("{url} cannot be used: {source}")]
+    Store {
+        /// The URL without user and password.
+        url: String,
+        /// The cause.
+        source: Box<ConnectError>,
+    },
     /// The server is a replica.
     #[error(
         "Redis at {server} is a replica and takes no writes: name its primary, or let \
@@ -54,4 +62,11 @@ pub enum ConnectError {
         /// The address.
         server: String,
     },
+}
+
+impl ConnectError {
+    /// The same error, with the URL of the store; the URL must not contain a password.
+    pub(super) fn with_url(self, url: &str) -> Self {
+        Self::Store { url: url.to_owned(), source: Box::new(self) }
+    }
 }

@@ -102,6 +102,9 @@ struct FaultReport {
 pub(super) trait ServerConnector: Send + Sync + 'static {
     /// Connects to the server that is primary now.
     fn connect(&self) -> impl Future<Output = Result<ReadyConnection, ConnectError>> + Send;
+
+    /// Where it connects to, for messages.
+    fn target(&self) -> String;
 }
 
 /// Always the same server.
@@ -112,7 +115,11 @@ pub(super) struct FixedServer {
 
 impl ServerConnector for FixedServer {
     async fn connect(&self) -> Result<ReadyConnection, ConnectError> {
-        self.settings.connect_checked(&self.server).await
+        self.settings.connect_checked(&self.server, None).await
+    }
+
+    fn target(&self) -> String {
+        self.server.to_string()
     }
 }
 
@@ -188,6 +195,11 @@ impl RedisConnection {
         }
     }
 
+    /// What is known about the server, if the connection is up.
+    pub fn server_info(&self) -> Option<Arc<ServerInfo>> {
+        self.handle().server_info()
+    }
+
     /// Makes one call, which is abandoned at `until`; fails at once if the connection is down.
     pub async fn round_trip<T, F: Future<Output = RedisResult<T>>>(
         &self,
@@ -204,10 +216,11 @@ impl RedisConnection {
         match timeout_at(until, call(live.clone())).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
+                let server = live.server_info.server.clone();
                 if breaks_connection(&error) {
-                    self.state.mark_down(&live, true, unavailable_reason(&error));
+                    self.state.mark_down(&live, true, unavailable_reason(&server, &error));
                 }
-                Err(RoundTripError::Redis(error))
+                Err(RoundTripError::Redis { server, error })
             }
             Err(_) => {
                 let reason = format!("no answer from Redis within {} ms", time_left.as_millis());
@@ -224,13 +237,28 @@ impl LiveConnection {
     pub fn latest_server_time(&self) -> i64 {
         self.server_info.clock_offset.to_server_time(self.until)
     }
+
+    /// The same connection with a deadline that is no later than `until`.
+    pub fn limited_to(self, until: Instant) -> Self {
+        Self { until: self.until.min(until), ..self }
+    }
 }
 
 impl ConnectionHandle {
     /// The address of the server, if the connection is up.
     pub fn server(&self) -> Option<RedisAddress> {
+        self.server_info().map(|server_info| server_info.server.clone())
+    }
+
+    /// What is known about the server, if the connection is up.
+    pub fn server_info(&self) -> Option<Arc<ServerInfo>> {
+        self.live().map(|live| live.server_info)
+    }
+
+    /// The connection, if it is up.
+    pub fn live(&self) -> Option<LiveConnection> {
         match &**self.0.status.load() {
-            ConnectionStatus::Up(live) => Some(live.server_info.server.clone()),
+            ConnectionStatus::Up(live) => Some(live.clone()),
             ConnectionStatus::Down(_) => None,
         }
     }
@@ -312,8 +340,7 @@ impl<C: ServerConnector> Reconnector<C> {
         let connected = timeout(self.timeouts.connect, self.connector.connect()).await;
         let ReadyConnection { connection, server_info } = connected.unwrap_or_else(|_| {
             let reason = format!("no answer within {} ms", self.timeouts.connect.as_millis());
-            // With Sentinels it is not known which of the servers did not answer.
-            Err(ConnectError::Unreachable { server: "its address".to_owned(), reason })
+            Err(ConnectError::Unreachable { server: self.connector.target(), reason })
         })?;
         // Each call sets its own `until`.
         Ok(LiveConnection { connection, server_info, number: self.attempts, until: Instant::now() })
@@ -348,7 +375,9 @@ impl<C: ServerConnector> Reconnector<C> {
 async fn probe(mut live: LiveConnection, longest: Duration) -> Result<(), String> {
     let asked = live.server_info.clock_offset.refresh(&mut live.connection);
     match timeout(longest, asked).await {
-        Ok(Err(error)) if breaks_connection(&error) => Err(unavailable_reason(&error)),
+        Ok(Err(error)) if breaks_connection(&error) => {
+            Err(unavailable_reason(&live.server_info.server, &error))
+        }
         // Any other error is an answer, too.
         Ok(_) => Ok(()),
         Err(_) => {

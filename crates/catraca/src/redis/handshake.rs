@@ -12,12 +12,14 @@ use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo,
 };
 use redis::{RedisError, RedisResult, TlsCertificates};
+use tokio::time::Instant;
 
 use super::clock_offset::ClockOffset;
 use super::connect_error::ConnectError;
-use super::failure::{describe_io_error, error_code, known_meaning};
+use super::failure::{describe_io_error, error_code, error_text, known_meaning};
 use super::options::RedisOptions;
-use super::url::{RedisAddress, RedisCredentials, RedisUrl};
+use super::sentinel::{PrimaryConfirmation, PrimaryStanding};
+use super::url::{FORMS, RedisAddress, RedisCredentials, RedisUrl, ServerDiscovery};
 
 /// Credentials, TLS and script for the servers of one URL.
 #[derive(Clone)]
@@ -28,6 +30,8 @@ pub(super) struct ConnectSettings {
     tls: Option<TlsCertificates>,
     /// The Lua script that every server gets.
     script: &'static str,
+    /// Whether the URL is that of a cluster.
+    is_cluster: bool,
 }
 
 /// A connection to a server that was checked.
@@ -42,9 +46,32 @@ pub(super) struct ServerInfo {
     pub server: RedisAddress,
     /// The SHA-1 of the script, for `EVALSHA`.
     pub script: String,
-    /// Redis' `run_id`: changes with every start of the server.
+    /// Redis' `run_id`: changes with every start of the server. Under Sentinels followed by the
+    /// configuration epoch: a server that was replaced and is primary again may have lost data.
     pub run_id: String,
+    /// `master_replid`: the history of writes that the server's replicas follow.
+    pub replication_id: String,
+    /// `master_replid2`: the history that the server followed before it became a primary.
+    pub followed_replication_id: String,
     pub clock_offset: ClockOffset,
+    /// Whether the server refuses writes while too few replicas are connected
+    /// (`min-replicas-to-write`).
+    pub needs_replicas: bool,
+    /// Whether it is still the primary; only under Sentinels.
+    pub confirmation: Option<PrimaryConfirmation>,
+}
+
+impl ServerInfo {
+    /// Whether a promise about a lock can be made on this server.
+    pub fn standing(&self) -> PrimaryStanding {
+        let standing = |one: &PrimaryConfirmation| one.standing(Instant::now());
+        self.confirmation.as_ref().map_or(PrimaryStanding::Fixed, standing)
+    }
+
+    /// Whether decisions of this server may differ from those of other nodes.
+    pub fn is_doubtful(&self) -> bool {
+        self.confirmation.as_ref().is_some_and(|one| one.is_doubtful(Instant::now()))
+    }
 }
 
 impl ConnectSettings {
@@ -55,7 +82,8 @@ impl ConnectSettings {
     ) -> Result<Self, ConnectError> {
         let tls = if url.tls { Some(read_certificates(options)?) } else { None };
         let login = login_info(&url.login).set_db(url.db);
-        Ok(Self { login, sentinel: login_info(&url.sentinel), tls, script })
+        let is_cluster = url.discovery == ServerDiscovery::Cluster;
+        Ok(Self { login, sentinel: login_info(&url.sentinel), tls, script, is_cluster })
     }
 
     /// The settings for connections to Sentinels.
@@ -92,30 +120,68 @@ impl ConnectSettings {
         client.get_multiplexed_async_connection_with_config(&config).await
     }
 
-    /// Connects, checks the server, loads the script and measures the clock offset.
+    /// Connects, checks the server, loads the script and measures the clock offset. `epoch` is the
+    /// configuration epoch in which Sentinels report this server.
     pub async fn connect_checked(
         &self,
         server: &RedisAddress,
+        epoch: Option<u64>,
     ) -> Result<ReadyConnection, ConnectError> {
         // No timeouts of the driver: the caller has one deadline for everything below.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let opened = self.open(server, config, redis::ProtocolVersion::RESP2).await;
         let mut connection = opened.map_err(|error| to_connect_error(server, &error))?;
+        let role_asked = Instant::now();
         let asked = redis::cmd("INFO").query_async::<String>(&mut connection).await;
         let info = asked.map_err(|error| to_connect_error(server, &error))?;
+        self.check_topology(server, &info)?;
         check_server(server, &info)?;
         let load = redis::cmd("SCRIPT").arg("LOAD").arg(self.script).to_owned();
         let loaded = load.query_async::<String>(&mut connection).await;
         let script = loaded.map_err(|error| to_connect_error(server, &error))?;
         let asked = ClockOffset::measure(&mut connection).await;
         let clock_offset = asked.map_err(|error| to_connect_error(server, &error))?;
-        let run_id = info_field(&info, "run_id").unwrap_or_default().to_owned();
-        let server_info =
-            Arc::new(ServerInfo { server: server.clone(), script, run_id, clock_offset });
-        Ok(ReadyConnection { connection, server_info })
+        let field = |name| info_field(&info, name).unwrap_or_default().to_owned();
+        let run_id = match epoch {
+            Some(epoch) => format!("{} {epoch}", field("run_id")),
+            None => field("run_id"),
+        };
+        let server_info = ServerInfo {
+            server: server.clone(),
+            script,
+            run_id,
+            replication_id: field("master_replid"),
+            followed_replication_id: field("master_replid2"),
+            clock_offset,
+            // Redis shows this field only if the setting is above 0.
+            needs_replicas: info_field(&info, "min_slaves_good_slaves").is_some(),
+            confirmation: epoch.map(|epoch| PrimaryConfirmation::new(epoch, role_asked)),
+        };
+        Ok(ReadyConnection { connection, server_info: Arc::new(server_info) })
+    }
+
+    /// Refuses a server that does not fit the scheme of the URL.
+    fn check_topology(&self, server: &RedisAddress, info: &str) -> Result<(), ConnectError> {
+        let is_sentinel = info_field(info, "redis_mode") == Some("sentinel");
+        // Some servers that are compatible with Redis do not have the field.
+        let reason = match (self.is_cluster, info_field(info, "cluster_enabled")) {
+            _ if is_sentinel => IS_SENTINEL,
+            (false, Some("1")) => IN_CLUSTER,
+            (true, Some("0")) => NOT_IN_CLUSTER,
+            _ => return Ok(()),
+        };
+        Err(ConnectError::Refused { server: server.to_string(), reason: reason.to_owned() })
     }
 }
+
+const IS_SENTINEL: &str = "it is a Sentinel, which stores nothing; write \
+     redis+sentinel://HOST:PORT/NAME, with the name of `sentinel monitor`";
+const IN_CLUSTER: &str =
+    "it is a server of a cluster (cluster-enabled is yes); write redis+cluster://HOST:PORT";
+const NOT_IN_CLUSTER: &str = "it is no server of a cluster (cluster-enabled is no); write \
+     redis://HOST:PORT for a single server, or redis+sentinel://HOST:PORT/NAME for one that \
+     Sentinels watch";
 
 /// The login of a connection, without the driver's `CLIENT SETINFO`: the user's ACL need not allow
 /// it.
@@ -158,17 +224,42 @@ pub(super) fn check_server(server: &RedisAddress, info: &str) -> Result<(), Conn
     Ok(())
 }
 
+/// What a server does not report, so that it cannot be checked, and the consequence.
+pub(super) fn unreported_settings(run_id: &str, memory: &str) -> Option<String> {
+    if info_field(memory, "maxmemory_policy").is_none() {
+        return Some(
+            "the server does not report `maxmemory_policy` in INFO: if it evicts keys when its \
+             memory is full, blocks end early; set it to `noeviction`"
+                .to_owned(),
+        );
+    }
+    run_id.is_empty().then(|| {
+        "the server does not report `run_id` in INFO: a restart that loses blocks is not noticed \
+         unless it loses all data"
+            .to_owned()
+    })
+}
+
 /// The value of a field in the text of `INFO`.
-fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim_end);
     info.lines().find_map(value)
 }
 
 pub(super) fn to_connect_error(server: &RedisAddress, error: &RedisError) -> ConnectError {
     let server = server.to_string();
+    let text = error_text(error);
+    if text.contains("cluster support disabled") {
+        return ConnectError::Refused { server, reason: NOT_IN_CLUSTER.to_owned() };
+    }
+    // A Sentinel knows few commands, and neither CLUSTER nor SCRIPT.
+    if text.contains("unknown command") {
+        let reason = format!("it does not know a command of Redis; it may be a Sentinel: {FORMS}");
+        return ConnectError::Refused { server, reason };
+    }
     match error_code(error) {
         Some(code) => {
-            let meaning = known_meaning(code).unwrap_or("an error that is not documented here");
+            let meaning = known_meaning(&code).unwrap_or("an error that is not documented here");
             ConnectError::Refused { server, reason: format!("{code}, {meaning}") }
         }
         None => ConnectError::Unreachable { server, reason: describe_io_error(error) },
@@ -193,5 +284,16 @@ mod tests {
         assert_eq!(verdict("maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"), "fits");
         assert_eq!(verdict("maxmemory:1\r\nmaxmemory_policy:noeviction\r\n"), "fits");
         assert!(verdict("role:slave\r\n").contains("is a replica"));
+    }
+
+    /// Regression: a server that does not report how it evicts passed for one that does not.
+    #[test]
+    fn a_server_that_does_not_report_its_settings_is_a_warning() {
+        let memory = "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n";
+        assert_eq!(unreported_settings("f00d", memory), None);
+        let without_policy = unreported_settings("f00d", "maxmemory:0\r\n").unwrap();
+        assert!(without_policy.contains("`maxmemory_policy`"), "{without_policy}");
+        let without_id = unreported_settings("", memory).unwrap();
+        assert!(without_id.contains("`run_id`"), "{without_id}");
     }
 }

@@ -1,12 +1,8 @@
-//! The slots of a Redis Cluster: which primary has which slots, and the slot of a group of keys.
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
+//! The slots of a Redis Cluster: the slot of a group of keys, and the ranges that a server reports.
 
 use redis::{AsyncConnectionConfig, ProtocolVersion, RedisResult, Value};
 
 use super::connect_error::ConnectError;
-use super::connection::RedisConnection;
 use super::handshake::{ConnectSettings, to_connect_error};
 use super::url::RedisAddress;
 
@@ -40,66 +36,8 @@ pub(super) struct SlotRange {
     pub first: u16,
     pub last: u16,
     pub server: RedisAddress,
-}
-
-/// The primaries of a cluster, with their slots and the connections to them.
-#[derive(Default)]
-pub(super) struct SlotMap {
-    ranges: Vec<SlotRange>,
-    connections: BTreeMap<RedisAddress, Arc<RedisConnection>>,
-}
-
-impl SlotMap {
-    pub fn connection(&self, slot: u16) -> Option<Arc<RedisConnection>> {
-        self.connections.get(self.owner(slot)?).cloned()
-    }
-
-    pub fn connection_to(&self, server: &RedisAddress) -> Option<Arc<RedisConnection>> {
-        self.connections.get(server).cloned()
-    }
-
-    pub fn connections(&self) -> impl Iterator<Item = &Arc<RedisConnection>> {
-        self.connections.values()
-    }
-
-    /// The connection to each primary, and a group whose keys that primary has.
-    pub fn primaries(&self) -> Vec<(Arc<RedisConnection>, u16)> {
-        let with_group = |connection: &Arc<RedisConnection>, server: &RedisAddress| {
-            let has = |group: &u16| self.owner(slot_of_group(*group)) == Some(server);
-            Some((connection.clone(), (0..=u16::MAX).find(has)?))
-        };
-        self.connections
-            .iter()
-            .filter_map(|(server, connection)| with_group(connection, server))
-            .collect()
-    }
-
-    fn owner(&self, slot: u16) -> Option<&RedisAddress> {
-        let has = |range: &&SlotRange| (range.first..=range.last).contains(&slot);
-        self.ranges.iter().find(has).map(|range| &range.server)
-    }
-
-    /// A copy with one more connection.
-    pub fn with_connection(&self, server: RedisAddress, connection: Arc<RedisConnection>) -> Self {
-        let mut connections = self.connections.clone();
-        connections.entry(server).or_insert(connection);
-        Self { ranges: self.ranges.clone(), connections }
-    }
-
-    /// A map of new ranges. Connections to servers that are still in it are reused; dropping the
-    /// old map closes the others.
-    pub fn with_ranges(
-        &self,
-        ranges: Vec<SlotRange>,
-        connect: impl Fn(&RedisAddress) -> Arc<RedisConnection>,
-    ) -> Self {
-        let mut connections = BTreeMap::new();
-        for SlotRange { server, .. } in &ranges {
-            let connection = || self.connection_to(server).unwrap_or_else(|| connect(server));
-            connections.entry(server.clone()).or_insert_with(connection);
-        }
-        Self { ranges, connections }
-    }
+    /// The primary's replicas, of which one takes over if it fails.
+    pub replicas: Vec<RedisAddress>,
 }
 
 /// Asks a server of a cluster for the slot map.
@@ -122,20 +60,30 @@ pub(super) async fn query_slots(
     Ok(ranges)
 }
 
-/// Reads an entry of `CLUSTER SLOTS`: first slot, last slot, the primary, its replicas. A server is
-/// its host, its port and more. An empty host means the host of the server that was asked.
+/// Reads an entry of `CLUSTER SLOTS`: first slot, last slot, the primary, its replicas.
 fn parse_range(entry: &[Value], asked: &RedisAddress) -> Option<SlotRange> {
-    let [Value::Int(first), Value::Int(last), Value::Array(primary), ..] = entry else {
+    let [Value::Int(first), Value::Int(last), primary, replicas @ ..] = entry else {
         return None;
     };
-    let [host, Value::Int(port), ..] = &primary[..] else { return None };
+    Some(SlotRange {
+        first: u16::try_from(*first).ok()?,
+        last: u16::try_from(*last).ok()?,
+        server: parse_server(primary, asked)?,
+        replicas: replicas.iter().filter_map(|replica| parse_server(replica, asked)).collect(),
+    })
+}
+
+/// Reads a server: its host, its port and more. An empty host means the host of the server that was
+/// asked.
+fn parse_server(server: &Value, asked: &RedisAddress) -> Option<RedisAddress> {
+    let Value::Array(server) = server else { return None };
+    let [host, Value::Int(port), ..] = &server[..] else { return None };
     let host = match (host, asked) {
         (Value::BulkString(host), _) if !host.is_empty() => String::from_utf8(host.clone()).ok()?,
         (_, RedisAddress::Tcp(host, _)) => host.clone(),
         _ => return None,
     };
-    let server = RedisAddress::Tcp(host, u16::try_from(*port).ok()?);
-    Some(SlotRange { first: u16::try_from(*first).ok()?, last: u16::try_from(*last).ok()?, server })
+    Some(RedisAddress::Tcp(host, u16::try_from(*port).ok()?))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use catraca_core::lock::reply::{AcquireReply, ConfirmReply, MoveReply, RenewReply};
 use catraca_core::lock::{Durability, LeaseKey, LockOp, LockOutcome, LockReply};
+use catraca_core::time::Span;
 use parking_lot::Mutex;
 use redis::{Cmd, RedisResult};
 use tokio::sync::broadcast;
@@ -23,8 +24,11 @@ use tokio::task::AbortHandle;
 
 use super::connect_error::ConnectError;
 use super::connection::LiveConnection;
+use super::failure::not_sent;
+use super::handshake::ServerInfo;
 use super::options::RedisOptions;
 use super::script::{evaluate, send};
+use super::sentinel::{GRACE_MARGIN, PrimaryStanding};
 use super::store::RedisStore;
 use crate::locks::{
     FreedCallback, FreedNotice, LockStore, LockStoreFuture, NAMESPACES_MAX, forward_freed,
@@ -76,12 +80,14 @@ impl RedisLocks {
         options: RedisOptions,
         replicas: u32,
     ) -> Result<Self, ConnectError> {
+        let channel = format!("{}freed", options.prefix).into_bytes();
+        let store = RedisStore::connect_with(url, options.clone(), LOCK_SCRIPT, None).await?;
         let replica_waiter = match replicas {
             0 => None,
-            replicas => Some(ReplicaWaiter::connect(url, &options, replicas).await?),
+            replicas => Some(
+                ReplicaWaiter::connect(url, &options, replicas, store.sentinels().cloned()).await?,
+            ),
         };
-        let channel = format!("{}freed", options.prefix).into_bytes();
-        let store = RedisStore::connect_with(url, options, LOCK_SCRIPT).await?;
         let (freed, _) = broadcast::channel(UNREAD_MAX);
         let listen_error = Arc::<ArcSwapOption<String>>::default();
         let listener = listen::RedisListener {
@@ -114,13 +120,18 @@ impl RedisLocks {
     ) -> Result<LockReply, StoreError> {
         let group = namespace_group(namespace);
         let keys = namespace_keys(&self.store.prefix(group), namespace);
-        let args = LockScriptArgs::new(namespace, op);
+        // Under Sentinels, other nodes may grant on an old primary for a moment longer.
+        let margin = self.store.sentinels().map_or(Span::ZERO, |_| GRACE_MARGIN.into());
+        let args = LockScriptArgs::new(namespace, op, margin);
         let answered = self.answered.lock().contains(namespace);
+        let unbroken = self.store.unbroken_servers();
         let call = LockScriptCall {
             keys: &keys,
             bytes: args.bytes(),
             channel: &self.channel,
             answered,
+            unbroken: &unbroken,
+            has_grace: has_grace(op),
             when,
         };
         let reply = self.run(group, call, op).await?;
@@ -140,7 +151,8 @@ impl RedisLocks {
         if let Some(waiter) = self.replica_waiter.as_ref().filter(|_| may_promise(op)) {
             return self.run_replicated(waiter, group, call, op).await;
         }
-        let bytes = self.store.round_trip(group, |live, asking| call.send(live, asking)).await?;
+        let send = |live, asking| call.send(live, asking);
+        let bytes = self.store.round_trip_after_move(group, send).await?;
         decode::decode_lock_reply(op, &bytes)
     }
 
@@ -170,9 +182,10 @@ impl RedisLocks {
         if let LockOutcome::Acquired(_) = reply.outcome {
             // An undo contains no name, so the namespace of its arguments does not matter; the keys
             // of the call are those of the grant.
-            let undo = LockScriptArgs::new("", &LockOp::Undo(key));
-            let call = LockScriptCall { bytes: undo.bytes(), ..call };
-            self.store.round_trip(group, |live, asking| call.send(live, asking)).await?;
+            let undo = LockScriptArgs::new("", &LockOp::Undo(key), Span::ZERO);
+            let call = LockScriptCall { bytes: undo.bytes(), has_grace: false, ..call };
+            let send = |live, asking| call.send(live, asking);
+            self.store.round_trip_after_move(group, send).await?;
         }
         let wanted = waiter.replicas;
         let reason = format!("only {replicas} of {wanted} replicas acknowledged the operation");
@@ -216,6 +229,17 @@ fn may_promise(op: &LockOp) -> bool {
     op.may_take() || matches!(op, LockOp::Confirm { .. } | LockOp::Renew { .. })
 }
 
+/// Whether the operation is a promise about a kind with `failover_grace`.
+fn has_grace(op: &LockOp) -> bool {
+    match op {
+        LockOp::Acquire { request, .. } => request.lease.grace > Span::ZERO,
+        LockOp::Hold(request) => request.lease.grace > Span::ZERO,
+        LockOp::Relocate(request) => request.grace > Span::ZERO,
+        LockOp::Renew { grace, .. } | LockOp::Confirm { grace, .. } => *grace > Span::ZERO,
+        _ => false,
+    }
+}
+
 /// The lease that was granted, extended, confirmed or moved, if one was.
 fn promised_lease(outcome: &LockOutcome) -> Option<LeaseKey> {
     match outcome {
@@ -235,30 +259,75 @@ struct LockScriptCall<'a> {
     channel: &'a [u8],
     /// Whether the namespace had an answer before.
     answered: bool,
+    /// Servers from which the keys may have been moved here without a loss.
+    unbroken: &'a [Arc<ServerInfo>],
+    /// Whether the operation is a promise about a kind with `failover_grace`.
+    has_grace: bool,
     when: When,
 }
+
+/// The server of one call.
+struct CallPrimary {
+    live: LiveConnection,
+    /// Whether it is certain that no other server is the primary. Decided once for a call.
+    is_confirmed: bool,
+}
+
+const UNCONFIRMED: &str = "nothing of a kind with failover_grace is granted, renewed or moved \
+     while no majority of the Sentinels has confirmed this primary within the last second: a \
+     failover is in progress, or too few Sentinels answer";
 
 impl LockScriptCall<'_> {
     /// Sends the call, after `ASKING` if a server of the cluster redirected it.
     async fn send(self, live: LiveConnection, asking: bool) -> RedisResult<Vec<u8>> {
+        let primary = self.confirm_primary(live)?;
+        let live = &primary.live;
         let attempt = |name: &'static str, script: &str| {
-            send(live.clone(), self.command(name, script, &live), asking)
+            send(live.clone(), self.command(name, script, &primary), asking)
         };
-        evaluate(&live, LOCK_SCRIPT, attempt).await
+        evaluate(live, LOCK_SCRIPT, attempt).await
+    }
+
+    /// Refuses a promise on a primary that may have been replaced. The deadline of a promise is no
+    /// later than the end of the confirmation, so the server does not apply it after that either.
+    fn confirm_primary(&self, live: LiveConnection) -> RedisResult<CallPrimary> {
+        let (live, is_confirmed) = match live.server_info.standing() {
+            PrimaryStanding::Fixed => (live, true),
+            PrimaryStanding::Confirmed(until) if self.has_grace => (live.limited_to(until), true),
+            PrimaryStanding::Confirmed(_) => (live, true),
+            PrimaryStanding::Unconfirmed if self.has_grace => return Err(not_sent(UNCONFIRMED)),
+            PrimaryStanding::Unconfirmed => (live, false),
+        };
+        Ok(CallPrimary { live, is_confirmed })
     }
 
     /// `name` is `EVALSHA` or `EVAL`, `script` the SHA-1 or the text of the script.
-    fn command(&self, name: &str, script: &str, live: &LiveConnection) -> Cmd {
+    fn command(&self, name: &str, script: &str, primary: &CallPrimary) -> Cmd {
+        let live = &primary.live;
         let mut command = redis::cmd(name);
         command.arg(script).arg(self.keys.len()).arg(self.keys);
         command.arg(self.bytes).arg(self.channel);
-        command.arg(&live.server_info.run_id).arg(u8::from(self.answered));
+        // The grace of a new primary begins when it is confirmed: until then other nodes may grant
+        // on the old one.
+        let run_id = if primary.is_confirmed { live.server_info.run_id.as_str() } else { "" };
+        command.arg(run_id).arg(u8::from(self.answered));
         command.arg(live.latest_server_time());
+        command.arg(moved_from(self.unbroken, &live.server_info));
         if let When::At(now) = self.when {
             command.arg(now.micros());
         }
         command
     }
+}
+
+/// The run ids of the servers from which keys may have been moved to `target`. The primary whose
+/// replica it was is not among them: its keys came by a failover, which may have lost leases.
+fn moved_from(unbroken: &[Arc<ServerInfo>], target: &ServerInfo) -> String {
+    let is_source = |source: &&Arc<ServerInfo>| {
+        source.server != target.server && source.replication_id != target.followed_replication_id
+    };
+    let ids = unbroken.iter().filter(is_source).map(|source| source.run_id.as_str());
+    ids.collect::<Vec<&str>>().join(" ")
 }
 
 /// Finds the server that is connected now, if there is one.

@@ -3,7 +3,7 @@
 //!
 //! A call is sent again only if the server says that it did not run it.
 
-use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, pipe};
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, pipe};
 use tokio::time::Instant;
 
 use super::clock_offset::late_server_clock;
@@ -72,11 +72,11 @@ pub(super) async fn evaluate<T, F: Future<Output = RedisResult<T>>>(
 }
 
 /// Sends one command, after `ASKING` if `asking` is set.
-pub(super) async fn send(
+pub(super) async fn send<T: FromRedisValue>(
     mut live: LiveConnection,
     command: Cmd,
     asking: bool,
-) -> RedisResult<Vec<u8>> {
+) -> RedisResult<T> {
     let connection = &mut live.connection;
     if !asking {
         return command.query_async(connection).await;
@@ -85,8 +85,8 @@ pub(super) async fn send(
     // pipeline keeps both together.
     let mut commands = pipe();
     commands.cmd("ASKING").ignore().add_command(command);
-    let (bytes,) = commands.query_async(connection).await?;
-    Ok(bytes)
+    let (answer,) = commands.query_async(connection).await?;
+    Ok(answer)
 }
 
 /// `KEYS` and `ARGV` as `prelude.lua` describes them. `latest` is in microseconds of the server's

@@ -145,7 +145,6 @@ mod tests {
     use catraca_core::algorithm::{FixedTerms, InflightTerms};
     use catraca_core::batch::CheckRow;
     use catraca_core::limit::{BucketTerms, Limit, WindowTerms};
-    use catraca_core::policy::OnFailure;
     use catraca_core::time::Span;
 
     use super::*;
@@ -159,17 +158,11 @@ mod tests {
 
     fn check_of(limit: Limit) -> (String, String) {
         let row = CheckRow {
-            key: Key::from_bytes(KEY),
             family: 1,
-            tier_counter: None,
-            shared: None,
-            limit,
             held: 2,
-            penalty: None,
-            shadow: false,
             count_denied: true,
             lease: 0x0123_4567_89AB_CDEF,
-            on_full: OnFailure::Local,
+            ..CheckRow::new(Key::from_bytes(KEY), limit)
         };
         let batch = Batch::Check(CheckBatch {
             rows: [row].into_iter().collect(),

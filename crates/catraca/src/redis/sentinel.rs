@@ -1,170 +1,275 @@
-//! Finds the primary through Sentinels, and reconnects as soon as they announce another one.
+//! Finds the primary through Sentinels, follows it when they replace it, and knows whether a
+//! majority of them confirms it.
 //!
-//! When the connection breaks, or its server has become a replica, the Sentinels are asked again. A
-//! primary that was replaced but still answers is left when a Sentinel announces the new one. The
-//! handshake checks the role of the server: what a Sentinel reports may be out of date.
+//! A node asks all Sentinels: those in the URL, and those that they list. It connects to the
+//! primary of the highest configuration epoch that any of them reports, as soon as one reports it.
+//! Whether that primary is confirmed is another question, which a majority answers
+//! (`votes.rs`); locks and `degraded` depend on it.
 
+mod advice;
+mod confirmation;
+mod link;
+mod report;
+mod votes;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
-use redis::{AsyncConnectionConfig, ProtocolVersion, PushInfo, PushKind};
-use redis::{RedisError, RedisResult, Value};
-use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::time::{sleep, timeout};
+use parking_lot::Mutex;
+use redis::RedisError;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::connect_error::ConnectError;
 use super::connection::{ConnectionHandle, ServerConnector};
-use super::failure::error_code;
-use super::handshake::{ConnectSettings, ReadyConnection, to_connect_error};
+use super::failure::{error_code, error_text};
+use super::handshake::{
+    ConnectSettings, ReadyConnection, ServerInfo, info_field, to_connect_error,
+};
 use super::url::RedisAddress;
+use link::{ANSWER_TIMEOUT, INTERVAL, with_timeout};
+use report::SentinelReport;
+use votes::{Doubt, SentinelVotes};
 
-/// How long one Sentinel, or the server that it reports, may take to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_millis(300);
-/// The channel on which a Sentinel announces a new primary.
-const SWITCH_CHANNEL: &str = "+switch-master";
-/// The pause before subscribing to the next Sentinel.
-const PAUSE: Duration = Duration::from_millis(200);
+pub(super) use confirmation::{GRACE_MARGIN, PrimaryConfirmation, PrimaryStanding};
+
+/// How long a Sentinel may take for a new connection and its first answer.
+const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_millis(600);
+/// How long a majority must name a primary of a lower epoch until a node follows it: its epoch is
+/// lower if the Sentinels were set up again, or if the one that led a failover was lost.
+const LOWER_EPOCH_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The Sentinels of one primary.
 pub(super) struct Sentinels {
-    pub settings: ConnectSettings,
-    pub servers: Vec<RedisAddress>,
-    pub name: String,
-    /// Why no Sentinel announces a new primary to this node, if so.
-    pub listen_error: ArcSwapOption<String>,
+    settings: ConnectSettings,
+    name: String,
+    votes: Mutex<SentinelVotes>,
+    /// The connections to the primary that these Sentinels look after.
+    connections: Mutex<Vec<ConnectionHandle>>,
+    /// Since when a majority names a primary of a lower epoch.
+    lower_epoch_since: Mutex<Option<Instant>>,
+    /// Links ask their Sentinels at once when this number changes.
+    requests: watch::Sender<u64>,
+    /// A Sentinel has answered, or failed to.
+    answered: Notify,
+    /// A Sentinel has listed others.
+    discovered: Notify,
 }
 
 impl ServerConnector for Arc<Sentinels> {
     async fn connect(&self) -> Result<ReadyConnection, ConnectError> {
-        let mut failed = ConnectError::Url("it names no Sentinel".to_owned());
-        for sentinel in &self.servers {
-            match self.connect_via(sentinel).await {
-                Ok(connected) => return Ok(connected),
-                Err(error) => failed = error,
-            }
-        }
-        Err(failed)
+        let asked = Instant::now();
+        self.ask_all();
+        // Without an answer of a majority, the Sentinels that have answered decide.
+        let _ = timeout(FIRST_ANSWER_TIMEOUT, self.wait_for_answers(asked)).await;
+        let named = self.votes.lock().named_primary(Instant::now());
+        let Some(primary) = named else { return Err(self.no_primary()) };
+        let server = &primary.server;
+        let connect = self.settings.connect_checked(server, Some(primary.epoch));
+        let ready = with_timeout(server, connect).await?;
+        self.confirm(&ready.server_info);
+        Ok(ready)
+    }
+
+    fn target(&self) -> String {
+        format!("the address that the Sentinels of {:?} report", self.name)
     }
 }
 
 impl Sentinels {
-    /// Connects to the primary that one Sentinel reports.
-    async fn connect_via(&self, sentinel: &RedisAddress) -> Result<ReadyConnection, ConnectError> {
-        let primary = with_timeout(sentinel, self.query_primary(sentinel)).await?;
-        with_timeout(&primary, self.settings.connect_checked(&primary)).await
-    }
-
-    /// The primary's address, as one Sentinel reports it.
-    async fn query_primary(&self, sentinel: &RedisAddress) -> Result<RedisAddress, ConnectError> {
-        let opened = self.open(sentinel, AsyncConnectionConfig::new()).await;
-        let mut connection = opened.map_err(|error| to_sentinel_error(sentinel, &error))?;
-        let ask = redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(&self.name).to_owned();
-        let answer = ask.query_async::<Option<(String, u16)>>(&mut connection).await;
-        match answer.map_err(|error| to_sentinel_error(sentinel, &error))? {
-            Some((host, port)) => Ok(RedisAddress::Tcp(host, port)),
-            None => Err(ConnectError::Refused {
-                server: sentinel.to_string(),
-                reason: format!("this Sentinel watches no primary named {:?}", self.name),
-            }),
+    pub fn new(settings: ConnectSettings, servers: &[RedisAddress], name: String) -> Self {
+        Self {
+            settings,
+            name,
+            votes: Mutex::new(SentinelVotes::new(servers)),
+            connections: Mutex::default(),
+            lower_epoch_since: Mutex::default(),
+            requests: watch::Sender::new(0),
+            answered: Notify::new(),
+            discovered: Notify::new(),
         }
     }
 
-    async fn open(
-        &self,
-        sentinel: &RedisAddress,
-        config: AsyncConnectionConfig,
-    ) -> RedisResult<redis::aio::MultiplexedConnection> {
-        // RESP3, because announcements arrive as pushes.
-        self.settings.for_sentinels().open(sentinel, config, ProtocolVersion::RESP3).await
+    /// Keeps a connection to the primary on the right server.
+    pub fn look_after(&self, connection: ConnectionHandle) {
+        self.connections.lock().push(connection);
     }
 
-    /// Subscribes to one Sentinel after the other, each until its connection breaks.
-    pub async fn listen(self: Arc<Self>, handle: ConnectionHandle) {
-        for sentinel in self.servers.iter().cycle() {
-            match self.subscribe(sentinel).await {
-                // Dropping the connection would end the subscription.
-                Ok((_connection, pushes)) => {
-                    self.listen_error.store(None);
-                    self.compare_primary(sentinel, &handle).await;
-                    self.receive(pushes, &handle).await;
-                }
-                Err(error) => {
-                    let error = to_sentinel_error(sentinel, &error);
-                    self.listen_error.store(Some(Arc::new(format!(
-                        "no Sentinel announces a new primary to this node, so it notices one only \
-                         when calls fail: {error}"
-                    ))));
+    /// Follows all Sentinels until the task is aborted.
+    pub async fn watch(self: Arc<Self>) {
+        let mut links = JoinSet::new();
+        links.spawn(self.clone().probe_roles());
+        let mut followed = BTreeSet::new();
+        loop {
+            let addresses = self.votes.lock().addresses();
+            for address in addresses {
+                if followed.insert(address.clone()) {
+                    links.spawn(self.clone().follow(address));
                 }
             }
-            sleep(PAUSE).await;
+            self.discovered.notified().await;
         }
     }
 
-    async fn subscribe(
-        &self,
-        sentinel: &RedisAddress,
-    ) -> RedisResult<(redis::aio::MultiplexedConnection, UnboundedReceiver<PushInfo>)> {
-        let (sender, pushes) = mpsc::unbounded_channel();
-        let config = AsyncConnectionConfig::new().set_push_sender(sender);
-        let mut connection = self.open(sentinel, config).await?;
-        connection.subscribe(SWITCH_CHANNEL).await?;
-        Ok((connection, pushes))
+    /// Why some Sentinels do not answer, while a majority does.
+    pub fn silent_sentinels(&self) -> Option<String> {
+        let votes = self.votes.lock();
+        let now = Instant::now();
+        let silent = votes.total(now).saturating_sub(votes.recent_count(now));
+        let error = votes.error().filter(|_| silent > 0)?;
+        Some(format!(
+            "{silent} of {} Sentinels do not answer; nodes follow a failover as long as a majority \
+             does: {error}",
+            votes.total(now)
+        ))
     }
 
-    /// Reconnects if the Sentinel reports another primary: an announcement may have been missed
-    /// before the subscription.
-    async fn compare_primary(&self, sentinel: &RedisAddress, handle: &ConnectionHandle) {
-        if let Ok(primary) = with_timeout(sentinel, self.query_primary(sentinel)).await
-            && handle.server().is_some_and(|server| server != primary)
-        {
-            handle.reconnect("Sentinel reports another primary");
-        }
+    /// Why a primary is not confirmed, and the consequence.
+    pub fn describe_doubt(&self, server: &ServerInfo) -> String {
+        let votes = self.votes.lock();
+        let now = Instant::now();
+        let address = &server.server;
+        let epoch = server.confirmation.as_ref().map_or(0, |one| one.epoch);
+        let why = match votes.confirmed_at(address, epoch, now) {
+            Err(Doubt::FailingOver(_)) => "a Sentinel is replacing it".to_owned(),
+            Err(Doubt::Replaced(by)) => format!("a Sentinel reports {by} instead"),
+            Err(Doubt::Minority) | Ok(_) => {
+                let total = votes.total(now);
+                let recent = votes.recent_count(now);
+                let detail = votes.error().map_or(String::new(), |error| format!(" ({error})"));
+                format!("{recent} of {total} Sentinels have answered within a second{detail}")
+            }
+        };
+        format!(
+            "no majority of the Sentinels confirms the primary {address}: {why}; its decisions say \
+             `degraded`, and locks of kinds with failover_grace are refused"
+        )
     }
 
-    /// Handles announcements until the connection to the Sentinel breaks.
-    async fn receive(&self, mut pushes: UnboundedReceiver<PushInfo>, handle: &ConnectionHandle) {
-        while let Some(push) = pushes.recv().await {
-            if push.kind == PushKind::Disconnection {
+    /// Makes every link ask its Sentinel at once.
+    fn ask_all(&self) {
+        self.requests.send_modify(|number| *number += 1);
+    }
+
+    async fn wait_for_answers(&self, asked: Instant) {
+        loop {
+            let answered = self.answered.notified();
+            if self.votes.lock().is_answered_since(asked) {
                 return;
             }
-            if push.kind == PushKind::Message && self.is_about_our_primary(&push.data) {
-                handle.reconnect("Sentinel announced another primary");
+            answered.await;
+        }
+    }
+
+    fn no_primary(&self) -> ConnectError {
+        let votes = self.votes.lock();
+        votes.error().cloned().unwrap_or_else(|| ConnectError::Unreachable {
+            server: self.target_name(),
+            reason: format!("no answer within {} ms", FIRST_ANSWER_TIMEOUT.as_millis()),
+        })
+    }
+
+    fn target_name(&self) -> String {
+        format!("the Sentinels of {:?}", self.name)
+    }
+
+    fn on_report(&self, sentinel: &RedisAddress, asked: Instant, report: SentinelReport) {
+        self.votes.lock().on_report(sentinel, asked, report);
+        self.discovered.notify_one();
+        self.answered.notify_waiters();
+        self.update_connections();
+    }
+
+    fn on_error(&self, sentinel: &RedisAddress, tried: Instant, error: ConnectError) {
+        self.votes.lock().on_error(sentinel, tried, error);
+        self.answered.notify_waiters();
+    }
+
+    /// Confirms the server of each connection, or makes the connection leave it.
+    fn update_connections(&self) {
+        let connections = self.connections.lock().clone();
+        for connection in connections {
+            let Some(server_info) = connection.server_info() else { continue };
+            self.confirm(&server_info);
+            if self.is_replaced(&server_info) {
+                connection.reconnect("Sentinels report another primary");
             }
         }
     }
 
-    /// Whether an announcement is about our primary. Its second part is `name old-host old-port
-    /// new-host new-port`; a Sentinel may watch several primaries.
-    fn is_about_our_primary(&self, data: &[Value]) -> bool {
-        let Some(Value::BulkString(text)) = data.get(1) else { return false };
-        let text = String::from_utf8_lossy(text);
-        text.split_whitespace().next() == Some(&self.name)
+    fn confirm(&self, server_info: &ServerInfo) {
+        let Some(confirmation) = &server_info.confirmation else { return };
+        let votes = self.votes.lock();
+        let confirmed = votes.confirmed_at(&server_info.server, confirmation.epoch, Instant::now());
+        confirmation.set_votes(confirmed.ok());
+    }
+
+    /// Whether the Sentinels name another primary, or the same one in a later epoch: it was
+    /// replaced in between and may have lost data.
+    fn is_replaced(&self, server_info: &ServerInfo) -> bool {
+        let now = Instant::now();
+        let Some(named) = self.votes.lock().named_primary(now) else { return false };
+        let epoch = server_info.confirmation.as_ref().map_or(0, |one| one.epoch);
+        let mut lower_since = self.lower_epoch_since.lock();
+        if named.epoch >= epoch || !named.by_majority {
+            *lower_since = None;
+            return named.epoch > epoch
+                || (named.epoch == epoch && named.server != server_info.server);
+        }
+        now.saturating_duration_since(*lower_since.get_or_insert(now)) > LOWER_EPOCH_PATIENCE
+    }
+
+    /// Asks the primary of each connection for its role, every heartbeat.
+    async fn probe_roles(self: Arc<Self>) {
+        loop {
+            let connections = self.connections.lock().clone();
+            for connection in connections {
+                let asked = Instant::now();
+                let Ok(Some(role)) = timeout(ANSWER_TIMEOUT, query_role(&connection)).await else {
+                    continue;
+                };
+                if role.is_primary {
+                    role.server_info.confirmation.iter().for_each(|one| one.set_role(asked));
+                } else {
+                    connection.reconnect("the server is a replica now");
+                }
+            }
+            sleep(INTERVAL).await;
+        }
     }
 }
 
-/// An authentication error says that the Sentinel's password is meant: the URL has one for the
-/// servers and one for the Sentinels.
+/// The role of a connected server.
+struct ServerRole {
+    server_info: Arc<ServerInfo>,
+    is_primary: bool,
+}
+
+async fn query_role(connection: &ConnectionHandle) -> Option<ServerRole> {
+    let mut live = connection.live()?;
+    let ask = redis::cmd("INFO").arg("replication").to_owned();
+    let info = ask.query_async::<String>(&mut live.connection).await.ok()?;
+    let is_primary = info_field(&info, "role") == Some("master");
+    Some(ServerRole { server_info: live.server_info, is_primary })
+}
+
+/// An error of a Sentinel, with its remedy: the URL has one password for the servers and one for
+/// the Sentinels, and may name a server that is no Sentinel.
 fn to_sentinel_error(sentinel: &RedisAddress, error: &RedisError) -> ConnectError {
-    match error_code(error) {
-        Some(code @ ("NOAUTH" | "WRONGPASS" | "NOPERM")) => ConnectError::Refused {
-            server: sentinel.to_string(),
-            reason: format!(
-                "{code}, this Sentinel requires its own user and password; write them as \
-                 sentinel_user and sentinel_password behind the ? of the URL, or in \
-                 sentinel_password_file"
-            ),
-        },
+    let refused = |reason| ConnectError::Refused { server: sentinel.to_string(), reason };
+    match error_code(error).as_deref() {
+        Some(code @ ("NOAUTH" | "WRONGPASS" | "NOPERM")) => refused(format!(
+            "{code}, this Sentinel requires its own user and password; write them as \
+             sentinel_user and sentinel_password behind the ? of the URL, or in \
+             sentinel_password_file"
+        )),
+        _ if error_text(error).contains("unknown command") => refused(
+            "it is a Redis server, not a Sentinel; write redis://HOST:PORT for a single server, \
+             or the addresses of the Sentinels (port 26379 by default)"
+                .to_owned(),
+        ),
         _ => to_connect_error(sentinel, error),
     }
-}
-
-async fn with_timeout<T>(
-    server: &RedisAddress,
-    call: impl Future<Output = Result<T, ConnectError>>,
-) -> Result<T, ConnectError> {
-    timeout(ANSWER_TIMEOUT, call).await.unwrap_or_else(|_| {
-        let reason = format!("no answer within {} ms", ANSWER_TIMEOUT.as_millis());
-        Err(ConnectError::Unreachable { server: server.to_string(), reason })
-    })
 }

@@ -1,26 +1,27 @@
 //! The Redis store: every batch is one call of the script.
 //!
 //! A batch whose call was interrupted may have been applied, so it is not sent again. It is sent a
-//! second time only if the server says that it did not run: the script is not loaded, the keys are
-//! on another server, or the call came after its deadline.
+//! second time only if the server says that it did not run.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use catraca_core::batch::{Batch, Reply};
+use catraca_core::digest::Key;
 use redis::RedisResult;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
-use super::by_group::{batch_group, merge, split};
+use super::by_group::{batch_group, split_by_group};
 use super::cluster::ClusterConnections;
 use super::connect_error::ConnectError;
 use super::connection::{ConnectionTimeouts, FixedServer, LiveConnection, RedisConnection};
 use super::decode::decode_reply;
-use super::handshake::ConnectSettings;
+use super::handshake::{ConnectSettings, ServerInfo};
 use super::hash_slots;
 use super::lock_store::ServerLookup;
 use super::options::RedisOptions;
@@ -28,7 +29,16 @@ use super::script::{SCRIPT, run_script};
 use super::script_args::ScriptArgs;
 use super::sentinel::Sentinels;
 use super::url::{RedisUrl, ServerDiscovery};
-use crate::store::{Reconnection, SharedStore, StoreError, StoreFuture, StoreStatus, When};
+use crate::store::{
+    NodeMessage, NodeReply, PrimaryId, PrimaryReports, Reconnection, RulePage, RuleWriteMode,
+    SharedStore, StampedRule, StoreError, StoreFuture, StoreStatus, When, merge,
+};
+
+/// How long a call about locks waits for keys that are being moved to another server, beyond its
+/// deadline: no node can grant them in the meantime, so an error would not help the caller.
+const MOVE_PATIENCE: Duration = Duration::from_secs(1);
+/// The pause before such a call is made again.
+const MOVE_PAUSE: Duration = Duration::from_millis(2);
 
 /// Counters and blocks in Redis, which several nodes share.
 pub struct RedisStore {
@@ -41,6 +51,8 @@ pub struct RedisStore {
     pub(super) deadline: Duration,
     /// A setting of a server that may lose blocks, as the last status call found it.
     pub(super) config_warning: ArcSwapOption<String>,
+    /// The change counter, as it was last read.
+    pub(super) last_changes: AtomicU64,
     /// Limits the calls in flight.
     calls: Semaphore,
 }
@@ -56,21 +68,24 @@ impl RedisStore {
     /// Connects. Fails if the server cannot be reached, is a replica or evicts keys. Afterwards a
     /// lost connection is made again in the background.
     pub async fn connect(url: &str, options: RedisOptions) -> Result<Self, ConnectError> {
-        Self::connect_with(url, options, SCRIPT).await
+        Self::connect_with(url, options, SCRIPT, None).await
     }
 
-    /// Connects as [`Self::connect`] does, but loads another script.
+    /// Connects as [`Self::connect`] does, but loads another script. `sentinels` are those of
+    /// another store of the same URL, which need not be asked twice.
     pub(super) async fn connect_with(
         url: &str,
         options: RedisOptions,
         script: &'static str,
+        sentinels: Option<Arc<Sentinels>>,
     ) -> Result<Self, ConnectError> {
         let url = RedisUrl::parse(url)?;
         check_prefix(&options.prefix)?;
         let settings = ConnectSettings::new(&url, &options, script)?;
         let redacted_url = url.to_string();
-        let (topology, sentinels) =
-            connect_topology(url, settings.clone(), ConnectionTimeouts::new(&options)).await?;
+        let timeouts = ConnectionTimeouts::new(&options);
+        let connected = connect_topology(url, settings.clone(), timeouts, sentinels).await;
+        let (topology, sentinels) = connected.map_err(|error| error.with_url(&redacted_url))?;
         Ok(Self {
             topology,
             sentinels,
@@ -79,6 +94,7 @@ impl RedisStore {
             prefix: options.prefix.into_bytes(),
             deadline: options.deadline,
             config_warning: ArcSwapOption::empty(),
+            last_changes: AtomicU64::new(0),
             calls: Semaphore::new(options.in_flight_max),
         })
     }
@@ -96,6 +112,19 @@ impl RedisStore {
         }
     }
 
+    /// The Sentinels that report the primary, if any.
+    pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
+        self.sentinels.as_ref()
+    }
+
+    /// What is known about the only server, or the primary that Sentinels report.
+    fn server_info(&self) -> Option<Arc<ServerInfo>> {
+        match &self.topology {
+            RedisTopology::Single(connection) => connection.server_info(),
+            RedisTopology::Cluster(_) => None,
+        }
+    }
+
     pub(super) fn connect_settings(&self) -> &ConnectSettings {
         &self.settings
     }
@@ -108,6 +137,14 @@ impl RedisStore {
                 Arc::new(move || handle.server())
             }
             RedisTopology::Cluster(cluster) => cluster.server_lookup(),
+        }
+    }
+
+    /// The servers of a cluster from which slots may have been moved to others without a loss.
+    pub(super) fn unbroken_servers(&self) -> Vec<Arc<ServerInfo>> {
+        match &self.topology {
+            RedisTopology::Single(_) => Vec::new(),
+            RedisTopology::Cluster(cluster) => cluster.unbroken_servers(),
         }
     }
 
@@ -129,6 +166,24 @@ impl RedisStore {
         call: impl Fn(LiveConnection, bool) -> F,
     ) -> Result<T, StoreError> {
         self.round_trip_until(Instant::now() + self.deadline, group, call).await
+    }
+
+    /// Makes one call as [`Self::round_trip`] does, and waits for keys that are being moved: until
+    /// then no server has run the call.
+    pub(super) async fn round_trip_after_move<T, F: Future<Output = RedisResult<T>>>(
+        &self,
+        group: u16,
+        call: impl Fn(LiveConnection, bool) -> F,
+    ) -> Result<T, StoreError> {
+        let give_up = Instant::now() + MOVE_PATIENCE;
+        loop {
+            match self.round_trip(group, &call).await {
+                Err(StoreError::Moving { .. }) if Instant::now() < give_up => {
+                    sleep(MOVE_PAUSE).await;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     async fn round_trip_until<T, F: Future<Output = RedisResult<T>>>(
@@ -175,11 +230,15 @@ impl RedisStore {
 impl SharedStore for RedisStore {
     fn apply<'a>(&'a self, batch: &'a Batch, when: When) -> StoreFuture<'a, Reply> {
         Box::pin(async move {
-            let parts = if self.is_sharded() { split(batch) } else { None };
+            let parts = if self.is_sharded() { split_by_group(batch) } else { None };
             let Some(parts) = parts else { return self.apply_one(batch, when).await };
             let mut replies = Vec::with_capacity(parts.len());
             for (rows, part) in parts {
-                replies.push((rows, self.apply_one(&part, when).await?));
+                let reply = self.apply_one(&part, when).await;
+                let is_first = replies.is_empty();
+                let reply =
+                    reply.map_err(|error| if is_first { error } else { error.after_other_parts() });
+                replies.push((rows, reply?));
             }
             merge(replies).ok_or_else(StoreError::mismatched_reply)
         })
@@ -189,18 +248,47 @@ impl SharedStore for RedisStore {
         matches!(self.topology, RedisTopology::Cluster(_))
     }
 
+    fn primary_of(&self, key: Key) -> Option<PrimaryId> {
+        match &self.topology {
+            RedisTopology::Single(_) => Some(PrimaryId::default()),
+            RedisTopology::Cluster(cluster) => cluster.primary_of_group(key.group()),
+        }
+    }
+
+    fn primary_name(&self, primary: PrimaryId) -> Option<String> {
+        match &self.topology {
+            RedisTopology::Single(_) => None,
+            RedisTopology::Cluster(cluster) => cluster.primary_name(primary),
+        }
+    }
+
     fn config_warning(&self) -> Option<String> {
         self.config_warning.load().as_deref().cloned()
     }
 
     fn background_error(&self) -> Option<String> {
         match &self.topology {
-            RedisTopology::Single(_) => {
-                let sentinels = self.sentinels.as_ref()?;
-                sentinels.listen_error.load().as_deref().cloned()
-            }
+            RedisTopology::Single(_) => self.sentinels.as_ref()?.silent_sentinels(),
             RedisTopology::Cluster(cluster) => cluster.refresh_error(),
         }
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.sentinels.is_some() && self.server_info().is_some_and(|server| server.is_doubtful())
+    }
+
+    fn doubt(&self) -> Option<String> {
+        let sentinels = self.sentinels.as_ref()?;
+        let server = self.server_info().filter(|server| server.is_doubtful())?;
+        Some(sentinels.describe_doubt(&server))
+    }
+
+    fn config_notice(&self) -> Option<String> {
+        if let RedisTopology::Cluster(cluster) = &self.topology {
+            return cluster.config_notice();
+        }
+        let server = self.server_info()?;
+        self.sentinels.as_ref()?.config_notice(&server)
     }
 
     fn wait_reconnected(&self) -> Reconnection {
@@ -215,12 +303,36 @@ impl SharedStore for RedisStore {
         Box::pin(async move { self.query_status().await })
     }
 
+    fn primary_statuses(&self) -> PrimaryReports<'_> {
+        Box::pin(async move { self.query_primaries().await })
+    }
+
     fn publish_change(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.increment_changes().await })
     }
 
     fn bind_records<'a>(&'a self, records: &'a str) -> StoreFuture<'a, String> {
         Box::pin(async move { self.claim_records(records).await })
+    }
+
+    fn exchange<'a>(&'a self, message: &'a NodeMessage<'a>) -> StoreFuture<'a, NodeReply> {
+        Box::pin(async move { self.exchange_notices(message).await })
+    }
+
+    fn trim_notices(&self, keep: u64) -> StoreFuture<'_, Vec<Vec<u8>>> {
+        Box::pin(async move { self.trim_to(keep).await })
+    }
+
+    fn write_rules<'a>(
+        &'a self,
+        rules: &'a [StampedRule],
+        mode: RuleWriteMode,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.put_rules(rules, mode).await })
+    }
+
+    fn read_rules(&self, from: u64) -> StoreFuture<'_, RulePage> {
+        Box::pin(async move { self.scan_rules(from).await })
     }
 }
 
@@ -234,6 +346,7 @@ async fn connect_topology(
     url: RedisUrl,
     settings: ConnectSettings,
     timeouts: ConnectionTimeouts,
+    sentinels: Option<Arc<Sentinels>>,
 ) -> Result<(RedisTopology, Option<Arc<Sentinels>>), ConnectError> {
     let mut servers = url.servers;
     match url.discovery {
@@ -245,11 +358,16 @@ async fn connect_topology(
             Ok((RedisTopology::Single(connection), None))
         }
         ServerDiscovery::SentinelPrimary(name) => {
-            let listen_error = ArcSwapOption::empty();
-            let sentinels = Arc::new(Sentinels { settings, servers, name, listen_error });
-            let connection = RedisConnection::connect(sentinels.clone(), timeouts).await?;
-            let listening = tokio::spawn(sentinels.clone().listen(connection.handle()));
-            let connection = connection.with_task(listening.abort_handle());
+            let is_watched = sentinels.is_some();
+            let sentinels =
+                sentinels.unwrap_or_else(|| Arc::new(Sentinels::new(settings, &servers, name)));
+            let mut connection = RedisConnection::start(sentinels.clone(), timeouts);
+            sentinels.look_after(connection.handle());
+            if !is_watched {
+                let watching = tokio::spawn(sentinels.clone().watch());
+                connection = connection.with_task(watching.abort_handle());
+            }
+            connection.wait_until_up().await?;
             Ok((RedisTopology::Single(connection), Some(sentinels)))
         }
         ServerDiscovery::Cluster => {
@@ -259,7 +377,7 @@ async fn connect_topology(
     }
 }
 
-/// Whether an operator gave the order and expects to learn whether it was carried out.
+/// Whether an operator waits for the result.
 fn is_operator_act(batch: &Batch) -> bool {
     matches!(batch, Batch::Block(_) | Batch::Unblock(_) | Batch::Reset(_))
 }
@@ -269,7 +387,7 @@ fn check_prefix(prefix: &str) -> Result<(), ConnectError> {
     if prefix.len() <= 64 && prefix.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{') {
         return Ok(());
     }
-    Err(ConnectError::Url(format!(
-        "the prefix {prefix:?} must be at most 64 visible ASCII characters without {{"
-    )))
+    let why =
+        format!("the prefix {prefix:?} must be at most 64 visible ASCII characters without {{");
+    Err(ConnectError::Url(why))
 }

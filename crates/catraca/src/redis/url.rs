@@ -13,7 +13,8 @@ use super::connect_error::ConnectError;
 
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26_379;
-const FORMS: &str = "write redis://host:port/db, rediss://host:port/db, unix:///path?db=0, \
+pub(super) const FORMS: &str = "write redis://host:port/db, rediss://host:port/db, \
+                     unix:///path?db=0, \
                      redis+sentinel://host:port,host:port/name?sentinel_password=… or \
                      redis+cluster://host:port,host:port";
 

@@ -1,7 +1,8 @@
 //! Receives notices of freed lock names from all nodes, over a connection of its own (`LISTEN`).
 //!
-//! Where notifications do not arrive, as behind a pooler in transaction mode, waiters
-//! poll at an interval instead. The channel is tried again and again.
+//! Where notifications do not arrive, waiters poll at an interval instead, and the channel is tried
+//! again and again. A server that refuses the subscription is an error. A pooler in transaction
+//! mode accepts it and drops the notifications: that is how it works, so it is a limitation.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -10,12 +11,13 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use catraca_core::lock::NameDigest;
 use tokio::sync::broadcast;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::super::connection::connect;
 use super::super::database_url::DatabaseUrl;
 use super::super::failure::PostgresFailure;
+use super::super::primary::{self, PrimaryConnection};
 use crate::locks::FreedNotice;
 
 /// The channel of the notifications.
@@ -60,8 +62,52 @@ pub(super) struct PostgresListener {
     pub url: DatabaseUrl,
     pub freed: FreedSender,
     pub connect_timeout: Duration,
-    /// Why notifications do not arrive, while they do not.
-    pub error: Arc<ArcSwapOption<String>>,
+    pub report: Arc<ListenReport>,
+}
+
+/// Why notifications do not arrive, while they do not: one of the two, or none.
+#[derive(Debug, Default)]
+pub(in super::super) struct ListenReport {
+    pub error: ArcSwapOption<String>,
+    /// The server accepts the subscription and the test message, and does not deliver it.
+    pub limitation: ArcSwapOption<String>,
+}
+
+impl ListenReport {
+    fn on_arrival(&self) {
+        self.error.store(None);
+        self.limitation.store(None);
+    }
+
+    fn on_silence(&self, why: Silence) {
+        let (error, limitation) = match why {
+            Silence::Failed(why) => (
+                Some(format!(
+                    "notifications of freed names do not arrive: {why}; callers that wait for a \
+                     lock ask again every {POLL_INTERVAL:?} instead"
+                )),
+                None,
+            ),
+            Silence::Dropped => (
+                None,
+                Some(format!(
+                    "PostgreSQL is behind a pooler that passes no notifications on, such as \
+                     PgBouncer in transaction mode: callers that wait for a lock ask again every \
+                     {POLL_INTERVAL:?}; to wake them at once, name the server itself in the URL, \
+                     or let the pooler keep sessions"
+                )),
+            ),
+        };
+        self.error.store(error.map(Arc::new));
+        self.limitation.store(limitation.map(Arc::new));
+    }
+}
+
+/// Why no notifications arrive.
+enum Silence {
+    /// The subscription and the test message were accepted, and the message did not arrive.
+    Dropped,
+    Failed(String),
 }
 
 /// Receives notices until the task is aborted; polls between connections.
@@ -71,11 +117,7 @@ pub(super) async fn listen(listener: PostgresListener) {
         let pause = match session(&listener).await {
             Ok(NotificationsWork) => POLL_INTERVAL,
             Err(why) => {
-                let text = format!(
-                    "notifications of freed names do not arrive: {why}; callers that wait for a \
-                     lock ask again every {POLL_INTERVAL:?} instead"
-                );
-                listener.error.store(Some(Arc::new(text)));
+                listener.report.on_silence(why);
                 RETRY_AFTER
             }
         };
@@ -93,14 +135,15 @@ struct NotificationsWork;
 
 /// One connection, until it breaks or the test fails; returns whether notifications worked, or why
 /// not.
-async fn session(listener: &PostgresListener) -> Result<NotificationsWork, String> {
-    let PostgresListener { url, freed, connect_timeout, error } = listener;
+async fn session(listener: &PostgresListener) -> Result<NotificationsWork, Silence> {
+    let PostgresListener { url, freed, connect_timeout, report } = listener;
     let connect_timeout = *connect_timeout;
-    let connecting = timeout(connect_timeout, url.config.connect(url.tls.connector.clone()));
-    let connected = connecting.await.map_err(|_| PostgresFailure::TimedOut(connect_timeout));
-    let connected = connected.map_err(|failure| failure.to_string())?;
-    let failed = |error| PostgresFailure::Server(error).to_string();
-    let (client, mut connection) = connected.map_err(failed)?;
+    let failed = |failure: PostgresFailure| Silence::Failed(failure.to_string());
+    let connected = primary::connect(url, connect_timeout).await;
+    let PrimaryConnection { client, mut connection, timeline } = connected.map_err(failed)?;
+    // An old primary that is still reachable publishes nothing that concerns the new one.
+    let replaced = url.wait_replaced(timeline);
+    tokio::pin!(replaced);
     let client = Arc::new(client);
     let test_deadline = Instant::now() + TEST_TIMEOUT;
     let subscriber = Arc::clone(&client);
@@ -110,19 +153,18 @@ async fn session(listener: &PostgresListener) -> Result<NotificationsWork, Strin
         listen_and_test(&subscriber, &url, connect_timeout).await.map_err(|error| error.to_string())
     });
     let mut works = None;
-    loop {
-        let next = poll_fn(|cx| connection.poll_message(cx));
-        let next = match works {
-            Some(NotificationsWork) => next.await,
-            None => match timeout_at(test_deadline, next).await {
-                Ok(next) => next,
-                Err(_) => break,
-            },
+    // Why the connection ended; none if the time for the test is over.
+    let ended = loop {
+        let is_tested = works.is_some();
+        let next = tokio::select! {
+            next = poll_fn(|cx| connection.poll_message(cx)) => next,
+            () = &mut replaced => break Some("another server is the primary".to_owned()),
+            () = sleep_until(test_deadline), if !is_tested => break None,
         };
         match next {
             Some(Ok(AsyncMessage::Notification(message))) if message.payload() == HELLO => {
                 works = Some(NotificationsWork);
-                error.store(None);
+                report.on_arrival();
                 // Earlier notifications may have been missed.
                 let _ = freed.send(FreedNotice::Any);
             }
@@ -130,21 +172,19 @@ async fn session(listener: &PostgresListener) -> Result<NotificationsWork, Strin
                 let _ = freed.send(from_payload(message.payload()));
             }
             Some(Ok(_)) => {}
-            Some(Err(_)) | None => break,
+            Some(Err(error)) => break Some(PostgresFailure::Server(error).to_string()),
+            None => break Some("the connection was closed".to_owned()),
         }
-    }
-    let refused = match test.is_finished() {
-        true => (&mut test).await.ok().and_then(Result::err),
-        false => None,
     };
+    let tested = if test.is_finished() { (&mut test).await.ok() } else { None };
     test.abort();
     drop(client);
-    let missing = || {
-        "the test message did not arrive, as behind a pooler in transaction mode; name the server \
-         itself in the URL, or let the pooler keep sessions"
-            .to_owned()
-    };
-    works.ok_or_else(|| refused.unwrap_or_else(missing))
+    works.ok_or_else(|| match (tested, ended) {
+        (Some(Err(refused)), _) => Silence::Failed(refused),
+        (_, Some(why)) => Silence::Failed(why),
+        (Some(Ok(())), None) => Silence::Dropped,
+        (None, None) => Silence::Failed(format!("no answer within {TEST_TIMEOUT:?}")),
+    })
 }
 
 /// Subscribes, and sends the test message over another connection: a pooler may deliver only what

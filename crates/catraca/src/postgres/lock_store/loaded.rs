@@ -44,14 +44,17 @@ impl LoadedNamespace {
         lease_results: usize,
         has_versions: bool,
     ) -> Result<Self, StoreError> {
-        let rows = results.next().unwrap_or_default();
+        // A result that is missing must not look like a namespace without leases: a name would be
+        // granted twice.
+        let mut next = || results.next().ok_or_else(StoreError::mismatched_reply);
+        let rows = next()?;
         let row = rows.first().ok_or_else(StoreError::mismatched_reply)?;
         let mut loaded = Self::from_namespace_row(row).map_err(unreadable)?;
         for _ in 0..lease_results {
-            loaded.add_leases(&results.next().unwrap_or_default())?;
+            loaded.add_leases(&next()?)?;
         }
         if has_versions && let LockOp::Acquire { request, .. } = &call.op {
-            let rows = results.next().unwrap_or_default();
+            let rows = next()?;
             let versions = read_versions(&call.namespace, request, &rows);
             loaded.versions = versions.map_err(unreadable)?;
         }

@@ -44,7 +44,7 @@ else
 end
 -- KEYS[1] and the counts have no TTL. If KEYS[1] expired, a client that has used the namespace
 -- before would take that for a loss of data.
-call('SET', META, pack('<dddd', now, fence, kept, changed) .. ARGV[3])
+call('SET', META, pack('<dddd', now, fence, kept, changed) .. known_as)
 if #freed > 0 then
   call('PUBLISH', ARGV[2], table.concat(freed))
 end

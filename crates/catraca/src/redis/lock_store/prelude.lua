@@ -33,13 +33,17 @@
 --          holds an integer, a text is `I4` and its bytes, `?` is a byte that is 1 or 0.
 -- ARGV[2]  the channel on which the marks of freed names are published.
 -- ARGV[3]  run_id of the server, as the client read it when it connected. It changes at every
---          start and with every failover, and such a server may have lost leases.
+--          start and with every failover, and such a server may have lost leases. Empty if the
+--          client cannot tell whether this server is the primary: the change is noticed by the
+--          first call of a client that can.
 -- ARGV[4]  `1` if this client has had an answer about the namespace before. If KEYS[1] is missing
 --          then, the data was lost.
 -- ARGV[5]  the latest instant at which the operation may be applied: microseconds of the server's
 --          clock, in decimal. After it nothing is done, and the reply is the error `LATE` with the
 --          server's clock.
--- ARGV[6]  for tests only: the instant to use instead of the server's clock. With it no call is
+-- ARGV[6]  run_ids of other servers of the cluster that have lost nothing, separated by spaces. A
+--          namespace that one of them served was moved here with its slot, which is no failover.
+-- ARGV[7]  for tests only: the instant to use instead of the server's clock. With it no call is
 --          late and no key gets a TTL, because the server's clock shows a different time.
 --
 -- Instants and spans are in microseconds. Expiry is decided by comparing instants; TTLs only delete
@@ -111,7 +115,7 @@ if meta then
   last, fence, kept, changed, at = unpack('<dddd', meta)
   known_as = sub(meta, at)
 end
-local timed, now = not ARGV[6], tonumber(ARGV[6])
+local timed, now = not ARGV[7], tonumber(ARGV[7])
 if timed then
   local time = call('TIME')
   now = time[1] * SECOND + time[2]
@@ -123,10 +127,15 @@ if timed then
 end
 -- Time never goes backwards: otherwise a lease would outlast the expiry that its holder knows.
 now = max(now, last)
--- Another server answers, or the data is gone: leases that were granted may be missing here.
--- `careful` in acquire.lua grants nothing until they must have expired.
-if known_as ~= ARGV[3] or (not meta and ARGV[4] == '1') then
+-- Another server answers and the slot was not moved, or the data is gone: leases that were granted
+-- may be missing here. `careful` in acquire.lua grants nothing until they must have expired.
+local is_moved = #known_as > 0 and string.find(ARGV[6], known_as, 1, true)
+local is_other = ARGV[3] ~= '' and known_as ~= ARGV[3]
+if (is_other and not is_moved) or (not meta and ARGV[4] == '1') then
   changed = now
+end
+if ARGV[3] ~= '' then
+  known_as = ARGV[3]
 end
 
 -- The next fence. Not a plain counter: after a failover that lost the last grants, a counter would

@@ -16,6 +16,8 @@ const LARGEST: i64 = (1 << 53) - 2;
 /// The encoded operation of one call of the script.
 pub(super) struct LockScriptArgs<'a> {
     namespace: &'a str,
+    /// Added to every grace after a failover.
+    margin: Span,
     bytes: Vec<u8>,
 }
 
@@ -33,8 +35,8 @@ pub(super) fn namespace_group(namespace: &str) -> u16 {
 }
 
 impl<'a> LockScriptArgs<'a> {
-    pub fn new(namespace: &'a str, op: &LockOp) -> Self {
-        let mut args = Self { namespace, bytes: vec![operation(op)] };
+    pub fn new(namespace: &'a str, op: &LockOp, margin: Span) -> Self {
+        let mut args = Self { namespace, margin, bytes: vec![operation(op)] };
         match op {
             LockOp::Acquire { request, counts_conflict: counts } => args.acquire(request, *counts),
             LockOp::Hold(request) => args.hold(request),
@@ -45,7 +47,7 @@ impl<'a> LockScriptArgs<'a> {
             }
             LockOp::Confirm { proof, again, grace } => {
                 args.proof(proof).flag(*again);
-                args.numbers(&[grace.micros()]);
+                args.grace(*grace);
             }
             LockOp::Relocate(request) => args.relocate(request),
             LockOp::Availability(query) => args.look(query),
@@ -111,8 +113,8 @@ impl<'a> LockScriptArgs<'a> {
     ) {
         self.key(Some(lease.key));
         self.flag(is_slot);
-        let spans = [lease.ttl, lease.hold_max, lease.grace];
-        self.numbers(&spans.map(Span::micros));
+        self.numbers(&[lease.ttl.micros(), lease.hold_max.micros()]);
+        self.grace(lease.grace);
         self.flag(lease.version.is_some());
         self.numbers(&[lease.version.unwrap_or(0)]);
         self.tenant(tenant);
@@ -130,7 +132,7 @@ impl<'a> LockScriptArgs<'a> {
 
     fn relocate(&mut self, request: &Move) {
         self.proof(&request.proof).numbers(&[request.start.micros(), request.end.micros()]);
-        self.numbers(&[request.grace.micros()]);
+        self.grace(request.grace);
         self.flag(request.calendars.is_some());
         self.texts(request.calendars.as_deref().unwrap_or_default());
     }
@@ -141,6 +143,12 @@ impl<'a> LockScriptArgs<'a> {
         self.numbers(&[query.from.micros(), query.to.micros()]);
         self.flag(query.excluded_lease.is_some());
         self.key(query.excluded_lease);
+    }
+
+    /// How long nothing is granted after a failover; zero stays zero.
+    fn grace(&mut self, grace: Span) {
+        let margin = if grace == Span::ZERO { Span::ZERO } else { self.margin };
+        self.numbers(&[grace.micros().saturating_add(margin.micros())]);
     }
 
     fn proof(&mut self, proof: &Proof) -> &mut Self {

@@ -4,6 +4,7 @@
 //! have their own connections, each used by one call at a time, and `WAIT` is in the same pipeline
 //! as the script. This is no consensus: an acknowledged write can still be lost.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -16,6 +17,7 @@ use crate::redis::connect_error::ConnectError;
 use crate::redis::connection::LiveConnection;
 use crate::redis::options::RedisOptions;
 use crate::redis::script::evaluate;
+use crate::redis::sentinel::Sentinels;
 use crate::redis::store::RedisStore;
 use crate::store::StoreError;
 
@@ -39,10 +41,14 @@ impl ReplicaWaiter {
         url: &str,
         options: &RedisOptions,
         replicas: u32,
+        sentinels: Option<Arc<Sentinels>>,
     ) -> Result<Self, ConnectError> {
         let mut connections = Vec::with_capacity(CONNECTIONS);
         for _ in 0..CONNECTIONS {
-            connections.push(RedisStore::connect_with(url, options.clone(), LOCK_SCRIPT).await?);
+            let sentinels = sentinels.clone();
+            let store =
+                RedisStore::connect_with(url, options.clone(), LOCK_SCRIPT, sentinels).await?;
+            connections.push(store);
         }
         let permits = Semaphore::new(CONNECTIONS);
         let free = Mutex::new((0..CONNECTIONS).collect());
@@ -67,7 +73,7 @@ impl ReplicaWaiter {
         let wait_millis = self.deadline.mul_f64(0.75).as_millis().max(1) as u64;
         let wait = redis::cmd("WAIT").arg(self.replicas).arg(wait_millis).to_owned();
         let run = |live, asking| run_and_wait(live, asking, call, wait.clone());
-        connection.round_trip(group, run).await
+        connection.round_trip_after_move(group, run).await
     }
 }
 
@@ -97,15 +103,17 @@ async fn run_and_wait(
     call: LockScriptCall<'_>,
     wait: Cmd,
 ) -> RedisResult<(Vec<u8>, u32)> {
+    let primary = call.confirm_primary(live)?;
+    let live = &primary.live;
     let attempt = |name: &'static str, script: &str| {
         let mut commands = pipe();
         if asking {
             commands.cmd("ASKING").ignore();
         }
-        commands.add_command(call.command(name, script, &live));
+        commands.add_command(call.command(name, script, &primary));
         commands.add_command(wait.clone());
         let mut connection = live.connection.clone();
         async move { commands.query_async(&mut connection).await }
     };
-    evaluate(&live, LOCK_SCRIPT, attempt).await
+    evaluate(live, LOCK_SCRIPT, attempt).await
 }
