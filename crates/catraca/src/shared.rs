@@ -9,32 +9,58 @@
 mod block_cache;
 mod breaker;
 mod check;
+mod exchange_notices;
 mod heartbeat;
+#[cfg(feature = "records")]
+mod known_rules;
+#[cfg(feature = "records")]
+mod node_scope;
+mod notice;
+mod notice_board;
 mod operator;
+mod peers;
+mod primaries;
+mod primary_calls;
+#[cfg(feature = "records")]
+mod record_notices;
 #[cfg(feature = "records")]
 mod resume;
+#[cfg(feature = "records")]
+mod rule_changes;
+#[cfg(feature = "records")]
+mod rule_item;
 mod settle;
 mod unsynced_blocks;
 
-use std::sync::Arc;
+#[cfg(feature = "records")]
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use catraca_core::batch::{Batch, Reply, SettleReply};
 use catraca_core::digest::Key;
+#[cfg(feature = "records")]
+use catraca_core::policy::Mode;
+#[cfg(feature = "records")]
+use catraca_core::ticket::MessageSealer;
 use catraca_core::time::Time;
 use parking_lot::Mutex;
 
-use crate::engine::{BatchTarget, Builder, Engine, Events, Exchange, ReplySource, StoreReply};
+use crate::engine::{
+    BatchTarget, Builder, Engine, Events, Exchange, ReplySource, StoreReply, random_bytes,
+};
 use crate::error::Error;
-use crate::event::Event;
-use crate::store::{SharedStore, Store, StoreError, StoreStatus, When};
+use crate::store::{PrimaryId, SharedStore, Store, StoreError, When};
 use block_cache::BlockCache;
-use breaker::Breaker;
+use notice_board::NoticeBoard;
+use peers::Peers;
+use primaries::{Primaries, PrimaryState};
 use unsynced_blocks::UnsyncedBlocks;
 
 pub use heartbeat::HeartbeatReport;
 pub(crate) use heartbeat::run_heartbeat;
+pub use primaries::UnavailablePrimary;
 
 /// Drives operations over a store that other nodes use too, with a local fallback.
 pub(crate) struct SharedDriver {
@@ -42,22 +68,45 @@ pub(crate) struct SharedDriver {
     engine: Arc<Engine>,
     store: Arc<dyn SharedStore>,
     options: SharedOptions,
-    breaker: Breaker,
+    primaries: Primaries,
     block_cache: BlockCache,
     /// Blocks that this node started without the store and must still write to it.
     unsynced: UnsyncedBlocks,
-    /// The last status of the store, and the offset of its clock to this node's, in microseconds.
-    last_status: Mutex<Option<(StoreStatus, i64)>>,
+    /// The change counter up to which this node has read lists, facts and modes.
+    changes_read: Mutex<Option<u64>>,
     cached_denials: AtomicU64,
+    /// How many times the circuit breaker of a primary has opened.
+    breaker_opened: AtomicU64,
     /// Changes that the local fallback could not apply.
     failed_mirrors: AtomicU64,
     /// Why the store's change counter does not include the last change yet, if so.
     publish_error: ArcSwapOption<String>,
     /// Keys of operators' acts that timed out: the store may have applied them.
     uncertain_keys: Mutex<Vec<Key>>,
+    /// A random id of this process.
+    node_id: String,
+    /// How operators call this node.
+    node_name: OnceLock<String>,
+    /// The notices to and from other nodes.
+    notices: NoticeBoard,
+    /// Why notices could not be exchanged, if so.
+    notice_error: ArcSwapOption<String>,
+    peers: Peers,
     #[cfg(feature = "records")]
-    records: std::sync::OnceLock<resume::RecordsFollower>,
+    records: OnceLock<resume::RecordsFollower>,
+    /// With records of this node alone: the rules that all nodes share through the store.
+    #[cfg(feature = "records")]
+    node_scope: OnceLock<node_scope::NodeScope>,
+    #[cfg(feature = "records")]
+    sealer: MessageSealer,
+    /// The modes that operators of any node set within the last minute, with their instants.
+    #[cfg(feature = "records")]
+    recent_modes: Mutex<RecentModes>,
 }
+
+/// By policy: when its mode was set, and the mode; none for the catalog's.
+#[cfg(feature = "records")]
+type RecentModes = BTreeMap<String, (Time, Option<Mode>)>;
 
 /// Options of a node of several that share a store.
 ///
@@ -73,18 +122,40 @@ pub struct SharedOptions {
     pub nodes: u32,
     /// Whether a cached block denies without a call to the store, for at most a second.
     pub deny_cache: bool,
+    /// Whether all nodes share their records.
+    pub records: RecordsScope,
+}
+
+/// Which nodes write to the same records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordsScope {
+    /// All nodes that share the store, or the only one.
+    #[default]
+    Shared,
+    /// Each node has records of its own: the store is the authority for blocks, lists, facts and
+    /// modes, and the records have the history and the audit of one node. Only Redis can be that
+    /// authority, and the feature `settle` is needed to encrypt the values.
+    Node,
 }
 
 /// Statistics of the connection to the shared store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedStats {
-    /// Whether the store is in use, that is, the circuit breaker is closed.
+    /// Whether the whole store is in use, that is, the circuit breaker of each primary is closed.
     pub up: bool,
-    /// The last error of the store.
+    /// Why a primary is not in use; if all are, the last error of the store.
     pub error: Option<String>,
+    /// The primaries that are not in use.
+    pub unavailable: Vec<UnavailablePrimary>,
+    /// Each primary of a store that has several: its address, and whether it is in use.
+    pub primaries: Vec<(String, bool)>,
     /// A setting of the store that may lose blocks, and how to fix it.
     pub config_warning: Option<String>,
-    /// How many times the circuit breaker has opened.
+    /// A setting of the store that should be changed, and how, although nothing is wrong now.
+    pub config_notice: Option<String>,
+    /// Why the server that this node uses may have been replaced, and the consequence.
+    pub doubt: Option<String>,
+    /// How many times the circuit breaker of a primary has opened.
     pub breaker_opened: u64,
     /// Why a task of the store in the background fails, and the consequence.
     pub background_error: Option<String>,
@@ -98,6 +169,14 @@ pub struct SharedStats {
     pub unsynced_blocks: usize,
     /// How far the store's clock is ahead of this node's, in microseconds.
     pub clock_offset: Option<i64>,
+    /// Nodes that are alive, with this one, when the store last answered.
+    pub nodes: usize,
+    /// Live nodes with other revisions of the catalog, if that has lasted.
+    pub revision_problem: Option<String>,
+    /// Notices of blocks and releases in the store.
+    pub notices: u64,
+    /// Notices about active blocks that were dropped, because there were too many.
+    pub dropped_notices: u64,
 }
 
 /// The builder has no secret. Keys and tickets must be the same on every node.
@@ -107,7 +186,7 @@ pub struct NoSecret;
 
 impl Default for SharedOptions {
     fn default() -> Self {
-        Self { nodes: 1, deny_cache: true }
+        Self { nodes: 1, deny_cache: true, records: RecordsScope::Shared }
     }
 }
 
@@ -122,20 +201,34 @@ impl SharedDriver {
         if !builder.has_secret() {
             return Err(NoSecret);
         }
+        #[cfg(feature = "records")]
+        let sealer = builder.message_sealer();
         Ok(Self {
             engine: Arc::new(builder.shard_keys(store.is_sharded()).build()),
             store,
             options,
-            breaker: Breaker::default(),
+            primaries: Primaries::default(),
             block_cache: BlockCache::default(),
             unsynced: UnsyncedBlocks::default(),
-            last_status: Mutex::default(),
+            changes_read: Mutex::default(),
             cached_denials: AtomicU64::new(0),
+            breaker_opened: AtomicU64::new(0),
             failed_mirrors: AtomicU64::new(0),
             publish_error: ArcSwapOption::empty(),
             uncertain_keys: Mutex::default(),
+            node_id: format!("{:016x}", u64::from_le_bytes(random_bytes())),
+            node_name: OnceLock::new(),
+            notices: NoticeBoard::default(),
+            notice_error: ArcSwapOption::empty(),
+            peers: Peers::default(),
             #[cfg(feature = "records")]
-            records: std::sync::OnceLock::new(),
+            records: OnceLock::new(),
+            #[cfg(feature = "records")]
+            node_scope: OnceLock::new(),
+            #[cfg(feature = "records")]
+            sealer,
+            #[cfg(feature = "records")]
+            recent_modes: Mutex::default(),
         })
     }
 
@@ -145,6 +238,26 @@ impl SharedDriver {
         &self.engine
     }
 
+    /// Names this node for operators; the first call counts.
+    pub fn set_node_name(&self, name: &str) {
+        let _ = self.node_name.set(name.to_owned());
+    }
+
+    fn node_name(&self) -> &str {
+        self.node_name.get().unwrap_or(&self.node_id)
+    }
+
+    /// The other nodes that were alive when the store last answered.
+    #[cfg(feature = "records")]
+    pub fn node_names(&self) -> Vec<String> {
+        self.peers.names()
+    }
+
+    /// Whether the store is in use.
+    pub fn is_up(&self) -> bool {
+        self.unavailable_primaries().is_empty()
+    }
+
     /// Carries batches to the store and replies back until the operation has its answer.
     pub async fn drive<X: Exchange>(
         &self,
@@ -152,6 +265,8 @@ impl SharedDriver {
         events: &mut Events,
     ) -> Result<X::Answer, Error> {
         while let Some(batch) = exchange.batch() {
+            #[cfg(feature = "records")]
+            let is_read = matches!(batch, Batch::Check(_) | Batch::Recall(_));
             let reply = match batch {
                 Batch::Check(_) => self.apply_check(exchange).await?,
                 Batch::Settle(_) => self.apply_settle(exchange).await?,
@@ -166,6 +281,10 @@ impl SharedDriver {
                     self.apply_act(batch).await?
                 }
             };
+            #[cfg(feature = "records")]
+            if !is_read && matches!(reply.source, ReplySource::Local) {
+                events.set_local();
+            }
             exchange.on_reply(reply)?;
         }
         exchange.conclude(events)
@@ -173,20 +292,47 @@ impl SharedDriver {
 
     /// Statistics of the connection to the shared store.
     pub fn stats(&self) -> SharedStats {
-        let (up, breaker_opened, error) = self.breaker.state();
-        let status = *self.last_status.lock();
+        let all = self.primaries.all();
+        let named = all.iter().filter_map(|(id, state)| {
+            Some((self.store.primary_name(*id)?, state.breaker.is_closed()))
+        });
+        let unavailable = self.unavailable_primaries();
+        let error = unavailable.first().map(ToString::to_string);
+        let last_error = || all.iter().find_map(|(_, state)| state.breaker.last_error());
+        let (notices, dropped_notices) = self.notices.counts();
         SharedStats {
-            up,
-            error,
+            up: unavailable.is_empty(),
+            error: error.or_else(last_error),
+            unavailable,
+            primaries: named.collect(),
             config_warning: self.store.config_warning(),
-            breaker_opened,
+            config_notice: self.store.config_notice(),
+            doubt: self.store.doubt(),
+            breaker_opened: self.breaker_opened.load(Ordering::Relaxed),
             background_error: self.background_error(),
             failed_mirrors: self.failed_mirrors.load(Ordering::Relaxed),
             cached_denials: self.cached_denials.load(Ordering::Relaxed),
             cached_blocks: self.block_cache.len(),
             unsynced_blocks: self.unsynced.len(),
-            clock_offset: status.map(|(_, clock_offset)| clock_offset),
+            clock_offset: self.primaries.clock_offset(),
+            nodes: self.peers.count(),
+            revision_problem: self.peers.revision_problem(),
+            notices,
+            dropped_notices,
         }
+    }
+
+    /// The primaries whose circuit breaker is open.
+    fn unavailable_primaries(&self) -> Vec<UnavailablePrimary> {
+        let unavailable = |(id, state): (PrimaryId, Arc<PrimaryState>)| {
+            let error = state.breaker.permit().err()?;
+            let error = match error {
+                StoreError::Unavailable { reason } => reason,
+                other => other.to_string(),
+            };
+            Some(UnavailablePrimary { name: self.store.primary_name(id), error })
+        };
+        self.primaries.all().into_iter().filter_map(unavailable).collect()
     }
 
     /// Makes every node read lists, facts and modes again. If the store is unavailable, the next
@@ -202,22 +348,8 @@ impl SharedDriver {
         let unpublished = unpublished.as_deref().map(|why| {
             format!("other nodes do not learn of a change of lists, facts, modes or blocks: {why}")
         });
-        unpublished.or_else(|| self.store.background_error())
-    }
-
-    /// Applies a batch to the shared store, unless the circuit breaker is open.
-    async fn call_store(&self, batch: &Batch) -> Result<Reply, StoreError> {
-        self.breaker.permit()?;
-        let from = self.engine.now();
-        let reply = self.store.apply(batch, When::Store).await;
-        let took = self.engine.now().since(from);
-        self.engine.emit(&Event::StoreCalled { took, failed: reply.is_err() });
-        match &reply {
-            Err(StoreError::Unavailable { reason }) => self.breaker.on_failure(reason),
-            Err(other) => self.breaker.on_error_reply(&other.to_string()),
-            Ok(_) => self.breaker.on_success(),
-        }
-        reply
+        let notice_error = || self.notice_error.load().as_deref().cloned();
+        unpublished.or_else(|| self.store.background_error()).or_else(notice_error)
     }
 
     /// Applies a batch to the memory store of this node.
@@ -249,11 +381,11 @@ impl SharedDriver {
 
 impl StoreReply {
     fn from_store(reply: Reply) -> Self {
-        Self { reply, source: ReplySource::Store }
+        Self { reply, source: ReplySource::Store, is_doubtful: false }
     }
 
     fn from_memory(reply: Reply) -> Self {
-        Self { reply, source: ReplySource::Local }
+        Self { reply, source: ReplySource::Local, is_doubtful: false }
     }
 }
 

@@ -92,11 +92,11 @@ impl BlockCache {
         had
     }
 
-    /// Removes all entries.
-    pub fn clear(&self) {
+    /// Removes the entries of some keys.
+    pub fn forget_all(&self, is_unwanted: impl Fn(Key) -> bool) {
         let mut keys = self.keys.lock();
-        keys.clear();
-        self.count.store(0, Ordering::Relaxed);
+        keys.retain(|key, _| !is_unwanted(*key));
+        self.count.store(keys.len(), Ordering::Relaxed);
     }
 
     pub fn len(&self) -> usize {
@@ -129,19 +129,8 @@ mod tests {
 
     #[test]
     fn a_block_that_another_tier_has_seen_does_not_give_its_figures() {
-        let row = CheckRow {
-            key: Key::from_bytes([1; 16]),
-            tier_counter: None,
-            shared: None,
-            family: 0,
-            limit: Limit::Bucket(BucketTerms { size: 3, tokens: 1, period: 1 }),
-            held: 1,
-            penalty: None,
-            shadow: false,
-            count_denied: false,
-            lease: 0,
-            on_full: catraca_core::policy::OnFailure::Local,
-        };
+        let limit = Limit::Bucket(BucketTerms { size: 3, tokens: 1, period: 1 });
+        let row = CheckRow::new(Key::from_bytes([1; 16]), limit);
         let now = Time::from_micros(1_000_000);
         let penalty = Penalty::without_escalation(Span::from_secs(60));
         let proposal = BlockProposal::new(penalty, Origin::Ban, false, BlockNote::default());

@@ -1,7 +1,7 @@
-//! The circuit breaker: after three failures in a row the store is not called until a heartbeat
-//! succeeds.
+//! The circuit breaker of a primary: after three failures in a row the primary is not called until
+//! a heartbeat succeeds.
 //!
-//! Only heartbeats try the store again, so that no request pays for a trial.
+//! Only heartbeats try the primary again, so that no request pays for a trial.
 
 use parking_lot::Mutex;
 
@@ -10,7 +10,7 @@ use crate::store::StoreError;
 /// Failures in a row that open the breaker.
 const FAILURES_MAX: u32 = 3;
 
-/// Whether the store may be called.
+/// Whether a primary may be called.
 #[derive(Debug, Default)]
 pub(super) struct Breaker(Mutex<BreakerState>);
 
@@ -18,7 +18,6 @@ pub(super) struct Breaker(Mutex<BreakerState>);
 struct BreakerState {
     open: bool,
     consecutive_failures: u32,
-    opened: u64,
     last_error: Option<String>,
 }
 
@@ -32,31 +31,32 @@ impl Breaker {
         Err(StoreError::unavailable(state.last_error.as_deref().unwrap_or("no reply").to_owned()))
     }
 
-    /// Counts a failure: the store did not reply.
-    pub fn on_failure(&self, why: &str) {
+    /// Counts a failure: the primary did not reply. Returns whether the breaker opened by that.
+    pub fn on_failure(&self, why: &str) -> bool {
         let mut state = self.0.lock();
         state.consecutive_failures += 1;
         if state.last_error.as_deref() != Some(why) {
             state.last_error = Some(why.to_owned());
         }
-        if state.consecutive_failures >= FAILURES_MAX && !state.open {
-            state.open = true;
-            state.opened += 1;
-        }
+        let opens = state.consecutive_failures >= FAILURES_MAX && !state.open;
+        state.open |= opens;
+        opens
     }
 
-    /// Opens the breaker of a reachable store, until the next heartbeat has brought it up to date.
-    pub fn open_for_sync(&self, why: &str) {
+    /// Opens the breaker of a reachable primary, until the next heartbeat has brought it up to
+    /// date. Returns whether it was closed.
+    pub fn open_for_sync(&self, why: &str) -> bool {
         let mut state = self.0.lock();
-        if !state.open {
+        let opens = !state.open;
+        if opens {
             state.open = true;
             state.last_error = Some(why.to_owned());
-            state.opened += 1;
         }
+        opens
     }
 
-    /// The store replied with an error: it is reachable, so the breaker stays closed, but the error
-    /// is shown to operators.
+    /// The primary replied with an error: it is reachable, so the breaker stays closed, but the
+    /// error is shown to operators.
     pub fn on_error_reply(&self, why: &str) {
         let mut state = self.0.lock();
         if !state.open {
@@ -65,7 +65,7 @@ impl Breaker {
         }
     }
 
-    /// The store replied. An open breaker stays open: only a heartbeat closes it.
+    /// The primary replied. An open breaker stays open: only a heartbeat closes it.
     pub fn on_success(&self) {
         let mut state = self.0.lock();
         if !state.open {
@@ -74,7 +74,7 @@ impl Breaker {
         }
     }
 
-    /// A heartbeat succeeded, and the store has all blocks.
+    /// A heartbeat succeeded, and the primary has all blocks.
     pub fn close(&self) {
         let mut state = self.0.lock();
         if state.open || state.consecutive_failures > 0 {
@@ -84,10 +84,12 @@ impl Breaker {
         }
     }
 
-    /// Whether the breaker is closed, how often it has opened, and the last error.
-    pub fn state(&self) -> (bool, u64, Option<String>) {
-        let state = self.0.lock();
-        (!state.open, state.opened, state.last_error.clone())
+    pub fn is_closed(&self) -> bool {
+        !self.0.lock().open
+    }
+
+    pub fn last_error(&self) -> Option<String> {
+        self.0.lock().last_error.clone()
     }
 }
 
@@ -104,20 +106,19 @@ mod tests {
         breaker.on_success();
         breaker.on_failure("no route");
         assert!(breaker.permit().is_ok(), "not in a row");
-        for _ in 0..FAILURES_MAX {
-            breaker.on_failure("no route");
-        }
+        let opened: Vec<bool> = (0..FAILURES_MAX).map(|_| breaker.on_failure("no route")).collect();
+        assert_eq!(opened, [false, true, false], "one failure was counted before");
         breaker.on_success();
         let refused = breaker.permit().expect_err("a late reply does not close it");
         assert_eq!(refused.to_string(), "the store is unavailable: no route");
-        breaker.on_failure("no route");
-        assert_eq!(breaker.state(), (false, 1, Some("no route".to_owned())));
+        assert!(!breaker.is_closed());
         breaker.close();
-        assert_eq!(breaker.state(), (true, 1, None));
+        assert_eq!((breaker.is_closed(), breaker.last_error()), (true, None));
         assert!(breaker.permit().is_ok());
-        breaker.open_for_sync("blocks are being written");
+        assert!(breaker.open_for_sync("blocks are being written"));
+        assert!(!breaker.open_for_sync("another reason"));
         breaker.on_success();
-        assert_eq!(breaker.state(), (false, 2, Some("blocks are being written".to_owned())));
+        assert_eq!(breaker.last_error().as_deref(), Some("blocks are being written"));
         breaker.close();
         assert!(breaker.permit().is_ok());
     }

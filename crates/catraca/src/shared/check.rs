@@ -8,6 +8,7 @@ use catraca_core::cell::Block;
 use super::SharedDriver;
 use crate::engine::{Exchange, FailureModes, ReplySource, StoreReply, local_charge};
 use crate::error::Error;
+use crate::store::StoreError;
 
 impl SharedDriver {
     pub(super) async fn apply_check<X: Exchange>(
@@ -21,7 +22,8 @@ impl SharedDriver {
         match self.call_store(batch).await {
             Ok(reply) => {
                 self.update_from_check(batch, &exchange.failure_modes(), &reply);
-                Ok(StoreReply::from_store(reply))
+                let is_doubtful = self.store.is_doubtful();
+                Ok(StoreReply { is_doubtful, ..StoreReply::from_store(reply) })
             }
             Err(error) => {
                 // Invalid input was refused before the first batch, so any error is the store's.
@@ -30,7 +32,8 @@ impl SharedDriver {
                 }
                 let Some(batch) = exchange.batch() else { return Err(no_batch()) };
                 let reply = self.apply_locally(batch)?;
-                self.note_unsynced(batch, &reply);
+                let is_moving = matches!(error, StoreError::Moving { .. });
+                self.note_unsynced(batch, &reply, is_moving);
                 Ok(StoreReply::from_memory(reply))
             }
         }
@@ -52,7 +55,7 @@ impl SharedDriver {
         let rows = [row].into_iter().collect();
         let reply = CheckReply { now, passed: false, remembered: false, rows };
         let source = ReplySource::BlockCache { row: index };
-        Some(StoreReply { reply: Reply::Check(reply), source })
+        Some(StoreReply { reply: Reply::Check(reply), source, is_doubtful: false })
     }
 
     /// Updates the block cache, the fallback's blocks and its counters from a reply of the store.
@@ -86,16 +89,19 @@ impl SharedDriver {
     }
 
     /// Notes the blocks that the local fallback has started: the store must get them before it is
-    /// used again.
-    fn note_unsynced(&self, batch: &Batch, reply: &Reply) {
+    /// used again. Keys that are being moved do not keep it from being used for others.
+    fn note_unsynced(&self, batch: &Batch, reply: &Reply, is_moving: bool) {
         let (Batch::Check(check), Reply::Check(reply)) = (batch, reply) else { return };
         let rows = check.rows.iter().zip(&reply.rows);
         for (row, row_reply) in rows.filter(|(_, row_reply)| row_reply.started) {
             if let Some(block) = &row_reply.block {
+                if is_moving {
+                    self.unsynced.add_moving(row.key, Block::clone(block));
+                    continue;
+                }
                 self.unsynced.add(row.key, Block::clone(block));
-                self.breaker.open_for_sync(
-                    "a block was started without the store and is written to it first",
-                );
+                let why = "a block was started without the store and is written to it first";
+                self.open_for_sync(&[row.key], why);
             }
         }
     }
@@ -103,5 +109,5 @@ impl SharedDriver {
 
 /// Not reached: the driver asks for a reply only while there is a batch.
 fn no_batch() -> Error {
-    crate::store::StoreError::mismatched_reply().into()
+    StoreError::mismatched_reply().into()
 }

@@ -1,20 +1,23 @@
-//! Heartbeats: four times a second a node asks for the store's status, and brings the store and
-//! itself up to date.
+//! Heartbeats: four times a second a node asks every primary of the store for its status, and
+//! brings the primaries and itself up to date.
 //!
-//! A store that was unavailable or lost data first gets every block; only then are checks sent to
-//! it again. A loss between two heartbeats is noticed by the next one.
+//! A primary that was unavailable or lost data first gets the blocks of its keys; only then are
+//! checks sent to it again. The other primaries are used in the meantime. A loss between two
+//! heartbeats is noticed by the next one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_core::batch::{Batch, UnblockRow};
-use catraca_core::time::Span;
+use catraca_core::cell::Block;
+use catraca_core::digest::Key;
+use catraca_core::time::{Span, Time};
 
 use super::SharedDriver;
+use super::primaries::{PrimaryState, UnavailablePrimary};
 use super::unsynced_blocks::{BATCH, blocks_to_batch};
-#[cfg(not(feature = "records"))]
-use crate::store::StoreStatus;
-use crate::store::{StoreError, When};
+use crate::store::{PrimaryId, PrimaryReport, StoreError, StoreStatus, When};
 
 /// The interval between heartbeats.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -24,11 +27,11 @@ const SKEW_MAX: Span = Span::from_secs(2);
 /// What a heartbeat found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeartbeatReport {
-    /// Whether the store replied and is in use.
+    /// Whether all primaries of the store replied and are in use.
     pub up: bool,
-    /// Whether it was not in use before this heartbeat.
+    /// Whether a primary is in use that was not before this heartbeat.
     pub recovered: bool,
-    /// Whether it may have lost data and got all blocks again.
+    /// Whether a primary may have lost data and got its blocks again.
     pub restarted: bool,
     /// Whether another node has changed lists, facts or modes.
     pub changed: bool,
@@ -36,8 +39,16 @@ pub struct HeartbeatReport {
     pub clock_skewed: bool,
     /// A setting of the store that may lose blocks, and how to fix it.
     pub config_warning: Option<String>,
+    /// A setting of the store that should be changed, and how, although nothing is wrong now.
+    pub config_notice: Option<String>,
+    /// Why the server that this node uses may have been replaced, and the consequence.
+    pub doubt: Option<String>,
+    /// Live nodes with other revisions of the catalog, if that has lasted.
+    pub revision_problem: Option<String>,
     /// The error of the store or of the records.
     pub error: Option<String>,
+    /// The primaries that are not in use.
+    pub unavailable: Vec<UnavailablePrimary>,
 }
 
 /// Runs heartbeats on the current tokio runtime until the driver is dropped; calls `on_report` with
@@ -65,90 +76,159 @@ pub(crate) fn run_heartbeat(
 impl SharedDriver {
     /// One heartbeat. [`run_heartbeat`] calls it; tests may call it themselves.
     pub async fn heartbeat(&self) -> HeartbeatReport {
-        let was_down = !self.breaker.state().0;
-        match self.synchronize().await {
-            Ok(report) => {
-                // If new blocks or uncertain acts came up meanwhile, the breaker stays open until
-                // the next heartbeat has dealt with them.
-                if self.unsynced.len() == 0 && self.uncertain_keys.lock().is_empty() {
-                    self.breaker.close();
-                }
-                let (up, _, why) = self.breaker.state();
-                HeartbeatReport {
-                    up,
-                    recovered: was_down && up,
-                    error: report.error.or(why),
-                    ..report
-                }
-            }
-            Err(error) => {
-                self.breaker.on_failure(&reason(&error));
-                HeartbeatReport {
-                    up: self.breaker.state().0,
-                    error: Some(error.to_string()),
-                    ..HeartbeatReport::default()
-                }
-            }
-        }
-    }
-
-    async fn synchronize(&self) -> Result<HeartbeatReport, StoreError> {
         let here = self.engine.now();
         #[cfg(feature = "records")]
         self.publish_late_changes().await;
-        let status = self.store.status().await?;
-        let before = self.last_status.lock().map_or(status, |(before, _)| before);
-        let restarted = before.incarnation != status.incarnation;
-        let changed = before.changes != status.changes;
-        let uncertain = self.undo_uncertain_acts().await?;
-        if restarted || uncertain {
-            self.breaker
-                .open_for_sync("the store may have lost data; all blocks are written to it first");
-            self.block_cache.clear();
-            self.write_all_blocks().await?;
+        let mut reports = self.store.primary_statuses().await;
+        let present: BTreeSet<PrimaryId> = reports.iter().map(|report| report.primary).collect();
+        self.primaries.retain(&present);
+        let status = reports.iter().find_map(|report| report.status.as_ref().ok().copied());
+        let mut heartbeat = HeartbeatReport::default();
+        // Primaries that must get their blocks first come last, so that they delay no other.
+        reports.sort_by_key(|report| self.has_restarted(report));
+        let mut lost_data = false;
+        for report in reports {
+            lost_data |= self.visit_primary(report, here, &mut heartbeat).await;
         }
-        self.write_unsynced_blocks().await?;
-        if self.publish_error.load().is_some() {
+        if status.is_some() && self.publish_error.load().is_some() {
             self.publish_change().await;
         }
-        let records_error = self.catch_up(&status, restarted || uncertain, changed).await.err();
-        // If the records could not be read, the old status is kept, so that the next heartbeat
-        // tries again.
-        let confirmed = if records_error.is_none() { status } else { before };
-        let clock_offset = status.now.micros() - here.micros();
-        *self.last_status.lock() = Some((confirmed, clock_offset));
-        Ok(HeartbeatReport {
-            restarted,
-            changed,
-            clock_skewed: clock_offset.abs() >= SKEW_MAX.micros(),
-            config_warning: self.store.config_warning(),
-            error: records_error.or_else(|| self.background_error()),
-            ..HeartbeatReport::default()
-        })
+        if status.is_some() {
+            self.exchange_notices(heartbeat.restarted).await;
+        }
+        #[cfg(feature = "records")]
+        if status.is_none() || self.notice_error.load().is_some() {
+            self.follow_records_without_store().await;
+        }
+        let read = match status {
+            Some(status) => self.read_changes(status, lost_data).await,
+            None => Ok(false),
+        };
+        heartbeat.changed = !matches!(read, Ok(false));
+        heartbeat.error = read.err().or(heartbeat.error.take()).or_else(|| self.background_error());
+        heartbeat.unavailable = self.unavailable_primaries();
+        heartbeat.up = heartbeat.unavailable.is_empty();
+        if heartbeat.error.is_none() {
+            heartbeat.error = heartbeat.unavailable.first().map(ToString::to_string);
+        }
+        heartbeat.config_warning = self.store.config_warning();
+        heartbeat.config_notice = self.store.config_notice();
+        heartbeat.doubt = self.store.doubt();
+        heartbeat.revision_problem = self.peers.revision_problem();
+        heartbeat
     }
 
-    /// Unblocks the keys of acts that timed out: they were refused, but the store may have applied
-    /// them. Blocks that the records or this node have are written again after that. Returns
-    /// whether there were any.
-    async fn undo_uncertain_acts(&self) -> Result<bool, StoreError> {
-        let uncertain = std::mem::take(&mut *self.uncertain_keys.lock());
-        if uncertain.is_empty() {
+    /// Whether a primary may have lost data since its last status.
+    fn has_restarted(&self, report: &PrimaryReport) -> bool {
+        let Ok(status) = &report.status else { return false };
+        let before = *self.primaries.get(report.primary).last_status.lock();
+        before.is_some_and(|(before, _)| before.incarnation != status.incarnation)
+    }
+
+    /// Brings one primary up to date, and puts it in use or out of use. Returns whether it may have
+    /// lost data.
+    async fn visit_primary(
+        &self,
+        report: PrimaryReport,
+        here: Time,
+        heartbeat: &mut HeartbeatReport,
+    ) -> bool {
+        let id = report.primary;
+        let primary = self.primaries.get(id);
+        let was_down = !primary.breaker.is_closed();
+        let synchronized = match report.status {
+            Ok(status) => self.synchronize(id, &primary, status, here, heartbeat).await,
+            Err(error) => Err(error),
+        };
+        let lost_data = matches!(synchronized, Ok(true));
+        match synchronized {
+            // If new blocks or uncertain acts came up meanwhile, the breaker stays open until the
+            // next heartbeat has dealt with them.
+            Ok(_) if !self.has_pending(id) => primary.breaker.close(),
+            Ok(_) => {}
+            // It replied: keys on the move say nothing about the others.
+            Err(StoreError::Moving { .. }) => {}
+            Err(error) => {
+                self.count_opening(primary.breaker.on_failure(&reason(&error)));
+                heartbeat.error = Some(self.describe(id, &error));
+            }
+        }
+        heartbeat.recovered |= was_down && primary.breaker.is_closed();
+        lost_data
+    }
+
+    /// An error with the name of its primary, if there are several.
+    fn describe(&self, id: PrimaryId, error: &StoreError) -> String {
+        let name = self.store.primary_name(id);
+        name.map_or_else(|| error.to_string(), |name| format!("{name}: {error}"))
+    }
+
+    /// Returns whether the primary may have lost data.
+    async fn synchronize(
+        &self,
+        id: PrimaryId,
+        primary: &PrimaryState,
+        status: StoreStatus,
+        here: Time,
+        heartbeat: &mut HeartbeatReport,
+    ) -> Result<bool, StoreError> {
+        let before = primary.last_status.lock().map_or(status, |(before, _)| before);
+        let restarted = before.incarnation != status.incarnation;
+        let uncertain = self.undo_uncertain_acts(id).await?;
+        if restarted || uncertain {
+            let why = "the store may have lost data; all blocks are written to it first";
+            self.count_opening(primary.breaker.open_for_sync(why));
+            self.block_cache.forget_all(|key| self.is_on(id, key));
+            self.write_all_blocks(id).await?;
+        }
+        self.write_unsynced_blocks(id).await?;
+        let read = match restarted || uncertain {
+            true => self.restore_primary(id, status.now).await,
+            false => Ok(()),
+        };
+        // If the records could not be read, the old status is kept, so that the next heartbeat
+        // tries again.
+        let confirmed = if read.is_ok() { status } else { before };
+        let clock_offset = status.now.micros() - here.micros();
+        *primary.last_status.lock() = Some((confirmed, clock_offset));
+        heartbeat.restarted |= restarted;
+        heartbeat.clock_skewed |= clock_offset.abs() >= SKEW_MAX.micros();
+        heartbeat.error = heartbeat.error.take().or(read.err());
+        Ok(restarted || uncertain)
+    }
+
+    /// Whether a primary must still get something before it is used.
+    fn has_pending(&self, id: PrimaryId) -> bool {
+        let is_pending = |key: Key| self.is_on(id, key);
+        self.unsynced.has(is_pending)
+            || self.uncertain_keys.lock().iter().any(|key| is_pending(*key))
+    }
+
+    /// Unblocks the keys of acts that timed out: they were refused, but the primary may have
+    /// applied them. Blocks that the records or this node have are written again after that.
+    /// Returns whether there were any.
+    async fn undo_uncertain_acts(&self, id: PrimaryId) -> Result<bool, StoreError> {
+        let all = std::mem::take(&mut *self.uncertain_keys.lock());
+        let (own, others): (Vec<Key>, Vec<Key>) =
+            all.into_iter().partition(|key| self.is_on(id, *key));
+        self.uncertain_keys.lock().extend(others);
+        if own.is_empty() {
             return Ok(false);
         }
-        let rows = uncertain.iter().copied().map(UnblockRow::from);
+        let rows = own.iter().copied().map(UnblockRow::from);
         let done = self.store.apply(&Batch::Unblock(rows.collect()), When::Store).await;
         if done.is_err() {
-            self.uncertain_keys.lock().extend(uncertain);
+            self.uncertain_keys.lock().extend(own);
         }
         done.map(|_| true)
     }
 
-    /// Writes every active block of this node to the store.
-    async fn write_all_blocks(&self) -> Result<(), StoreError> {
+    /// Writes every active block of this node to its primary.
+    async fn write_all_blocks(&self, id: PrimaryId) -> Result<(), StoreError> {
         let mut blocks = Vec::new();
         let now = self.engine.now();
         self.engine.store().for_each_block(|key, block| {
-            if block.until > now && !block.shadow {
+            if block.until > now && !block.shadow && self.is_on(id, key) {
                 blocks.push((key, block.clone()));
             }
         });
@@ -159,13 +239,41 @@ impl SharedDriver {
     }
 
     /// Writes the blocks that were started without the store.
-    async fn write_unsynced_blocks(&self) -> Result<(), StoreError> {
-        let mut batches = self.unsynced.take(self.engine.now()).into_iter();
+    async fn write_unsynced_blocks(&self, id: PrimaryId) -> Result<(), StoreError> {
+        let taken = self.unsynced.take(self.engine.now(), |key| self.is_on(id, key));
+        let mut batches = taken.into_iter();
         while let Some(blocks) = batches.next() {
             let batch: Batch = blocks_to_batch(&blocks, self.engine.now());
-            if let Err(error) = self.store.apply(&batch, When::Store).await {
-                self.unsynced.give_back(blocks.into_iter().chain(batches.flatten()));
+            let error = match self.store.apply(&batch, When::Store).await {
+                Ok(_) => continue,
+                // A key that is being moved must not hold up the others.
+                Err(StoreError::Moving { .. }) => self.write_one_by_one(blocks).await.err(),
+                Err(error) => {
+                    self.unsynced.give_back(blocks);
+                    Some(error)
+                }
+            };
+            if let Some(error) = error {
+                self.unsynced.give_back(batches.flatten());
                 return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes blocks, each in a call of its own. Those of keys that are being moved wait for the
+    /// next heartbeat.
+    async fn write_one_by_one(&self, blocks: Vec<(Key, Block)>) -> Result<(), StoreError> {
+        let mut blocks = blocks.into_iter();
+        while let Some((key, block)) = blocks.next() {
+            let batch = blocks_to_batch(&[(key, block.clone())], self.engine.now());
+            match self.store.apply(&batch, When::Store).await {
+                Ok(_) => {}
+                Err(StoreError::Moving { .. }) => self.unsynced.add_moving(key, block),
+                Err(error) => {
+                    self.unsynced.give_back([(key, block)].into_iter().chain(blocks));
+                    return Err(error);
+                }
             }
         }
         Ok(())
@@ -173,8 +281,22 @@ impl SharedDriver {
 
     /// Without records there are no changes to read.
     #[cfg(not(feature = "records"))]
-    async fn catch_up(&self, _: &StoreStatus, _: bool, _: bool) -> Result<(), String> {
+    async fn read_changes(&self, status: StoreStatus, _: bool) -> Result<bool, String> {
+        Ok(self.note_changes(status.changes))
+    }
+
+    /// Without records, this node alone knows blocks.
+    #[cfg(not(feature = "records"))]
+    async fn restore_primary(&self, _: PrimaryId, _: Time) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Notes the change counter; returns whether it differs from the last one.
+    pub(super) fn note_changes(&self, changes: u64) -> bool {
+        let mut last = self.changes_read.lock();
+        let changed = last.is_some_and(|last| last != changes);
+        *last = Some(changes);
+        changed
     }
 }
 

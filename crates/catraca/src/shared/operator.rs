@@ -1,7 +1,8 @@
 //! Operators' acts over a shared store: applied to the store, then to this node's fallback.
 //!
-//! While the store is unavailable an act is refused: an acknowledged act is effective on every
-//! node.
+//! While the store is unavailable a release or a reset is refused: the store would still have the
+//! block. A block is accepted: it denies on this node at once, and is written to the store first
+//! when that is back.
 
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::cell::Block;
@@ -16,18 +17,28 @@ use crate::error::Error;
 use crate::store::StoreError;
 
 impl SharedDriver {
-    /// Applies a block, an unblock or a reset. If it times out, the act is refused, but the store
-    /// may have applied it; the next successful heartbeat undoes it.
+    /// Applies a block, an unblock or a reset. If an unblock or a reset times out, it is refused,
+    /// but the store may have applied it; the next successful heartbeat undoes it.
     pub(super) async fn apply_act(&self, batch: &Batch) -> Result<StoreReply, Error> {
         let mut keys = Vec::new();
         batch.each_key(|key| keys.push(key));
-        self.breaker.permit()?;
+        let is_block = matches!(batch, Batch::Block(_));
+        let permitted = self.permit(batch);
+        if is_block && permitted.is_err() {
+            return self.block_locally(batch, false);
+        }
+        permitted?;
         let reply = self.call_store(batch).await;
+        if is_block && let Err(StoreError::Unavailable { .. } | StoreError::Moving { .. }) = &reply
+        {
+            // Whether or not the store has applied it: writing a block twice changes nothing.
+            let is_moving = matches!(reply, Err(StoreError::Moving { .. }));
+            return self.block_locally(batch, is_moving);
+        }
         if let Err(StoreError::Unavailable { .. }) = &reply {
             self.uncertain_keys.lock().extend(&keys);
-            self.breaker.open_for_sync(
-                "an operator's act timed out and may have been applied; it is undone first",
-            );
+            let why = "an operator's act timed out and may have been applied; it is undone first";
+            self.open_for_sync(&keys, why);
         }
         let reply: Reply = reply?;
         self.mirror(batch);
@@ -46,6 +57,33 @@ impl SharedDriver {
         }
         self.forget(keys);
         Ok(StoreReply::from_store(reply))
+    }
+
+    /// Blocks on this node alone. The store gets the block before it is used again, and the records
+    /// carry it to other nodes if they share them. Keys that are being moved do not keep the store
+    /// from being used for others.
+    fn block_locally(&self, batch: &Batch, is_moving: bool) -> Result<StoreReply, Error> {
+        let reply = self.apply_locally(batch)?;
+        if let (Batch::Block(rows), Reply::Block(replies)) = (batch, &reply) {
+            let blocked = rows.iter().zip(replies);
+            for ((key, _), reply) in blocked {
+                match reply {
+                    Some(reply) if is_moving => {
+                        self.unsynced.add_moving(*key, reply.block.clone());
+                    }
+                    Some(reply) => self.unsynced.add(*key, reply.block.clone()),
+                    None => {}
+                }
+            }
+        }
+        if !is_moving {
+            let mut keys = Vec::new();
+            batch.each_key(|key| keys.push(key));
+            let why =
+                "an operator blocked a key without the store; the block is written to it first";
+            self.open_for_sync(&keys, why);
+        }
+        Ok(StoreReply::from_memory(reply))
     }
 
     /// Frees the memory of blocks from before a policy reset, on the store and on this node.

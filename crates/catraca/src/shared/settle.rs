@@ -61,7 +61,12 @@ impl SharedDriver {
             let Some((_, block)) = started else { continue };
             let block = Block { until: self.to_local_time(block.until, *now), ..block.clone() };
             match target {
-                BatchTarget::Local => self.unsynced.add(row.key, block),
+                BatchTarget::Local => {
+                    self.unsynced.add(row.key, block);
+                    // The store may be in use again since the check.
+                    let why = "a ban was started without the store and is written to it first";
+                    self.open_for_sync(&[row.key], why);
+                }
                 BatchTarget::Shared => self.store_block_locally(row.key, block),
             }
         }

@@ -1,0 +1,339 @@
+//! What notices tell besides blocks. Nodes with records of their own: what a notice says about the
+//! subject of a block, for the records of the other nodes, and erasures that every node must carry
+//! out.
+//!
+//! Subjects are encrypted: the store must not have the values of callers.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use catraca_core::batch::{Batch, Reply};
+use catraca_core::cell::Block;
+use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
+use catraca_core::digest::Key;
+use catraca_core::limit::Penalty;
+use catraca_core::policy::Mode;
+use catraca_core::time::{Span, Time};
+use serde_json::{Value, json};
+
+use super::SharedDriver;
+use super::node_scope::NodeScope;
+use super::notice::{Notice, NoticeContent};
+use crate::event::{BlockEvent, Event, SubjectKey};
+use crate::records::{
+    AttributeValue, BlockQuery, BlockStates, PAGE_MAX, Record, RecordKind, Records, RecordsError,
+    RestoredItem,
+};
+use crate::store::{StoreError, When};
+
+/// How old the mode of a notice may be: later the records have it.
+const MODES_AGE_MAX: Span = Span::from_secs(60);
+/// The reason in the history of a block that the store has lost.
+const LOST: &str = "the store no longer has it";
+
+impl SharedDriver {
+    /// What the records of other nodes need to know of an event; empty with shared records.
+    pub(super) fn attachment_of(&self, event: &Event<'_>) -> Vec<u8> {
+        if !self.is_node_scope() {
+            return Vec::new();
+        }
+        let body = match event {
+            Event::Blocked { at, block } => block_json(*at, block),
+            Event::Unblocked { at, subject } => {
+                json!({ "at": at.micros(), "subject": subject_json(subject), "freed": true })
+            }
+            Event::Reset { at, subject } => {
+                json!({ "at": at.micros(), "subject": subject_json(subject), "reset": true })
+            }
+            _ => return Vec::new(),
+        };
+        self.seal_json(&body)
+    }
+
+    /// Makes every other node erase what its records have about these values. Returns whether the
+    /// store has the order; if not, a later heartbeat publishes it.
+    pub async fn publish_erasure(
+        &self,
+        about: &[AttributeValue],
+        within: Option<&str>,
+        at: Time,
+    ) -> bool {
+        let values: Vec<Value> =
+            about.iter().map(|value| json!([value.attribute, value.value])).collect();
+        let body = json!({ "at": at.micros(), "erase": values, "within": within });
+        let attachment = self.seal_json(&body);
+        let at = self.store_now();
+        self.publish_now(Notice { at, content: NoticeContent::Message, attachment }).await
+    }
+
+    /// Publishes the modes that an operator set to other nodes: if the records are unavailable,
+    /// they could not read them there. Returns the instant of the act.
+    pub fn publish_modes(&self, changes: &[RecordKind]) -> Time {
+        let at = self.store_now();
+        let mut modes: Vec<Value> = Vec::new();
+        for change in changes {
+            let RecordKind::Mode(policy, mode) = change else { continue };
+            self.recent_modes.lock().insert(policy.clone(), (at, *mode));
+            modes.push(json!([policy, mode.map(Mode::as_str)]));
+        }
+        if modes.is_empty() || self.is_node_scope() {
+            return at;
+        }
+        let attachment = self.seal_json(&json!({ "modes": modes }));
+        self.notices.add(Notice { at, content: NoticeContent::Message, attachment });
+        at
+    }
+
+    /// The records have the modes that an operator of this node set at this instant: what they say
+    /// from now on is newer.
+    pub fn forget_recorded_modes(&self, changes: &[RecordKind], at: Time) {
+        let mut recent = self.recent_modes.lock();
+        for change in changes {
+            let RecordKind::Mode(policy, _) = change else { continue };
+            if recent.get(policy).is_some_and(|(set_at, _)| *set_at == at) {
+                recent.remove(policy);
+            }
+        }
+    }
+
+    /// Takes over the modes that other nodes set. The later one of each policy counts.
+    pub(super) fn apply_messages(&self, notices: &[Notice]) {
+        let mut any = false;
+        for notice in notices.iter().filter(|notice| notice.key().is_none()) {
+            let Some(body) = self.open_json(&notice.attachment) else { continue };
+            for pair in body["modes"].as_array().into_iter().flatten() {
+                let modes = [Mode::Enforce, Mode::Shadow, Mode::Off];
+                let mode = modes.into_iter().find(|mode| pair[1] == mode.as_str());
+                let Some(policy) = pair[0].as_str() else { continue };
+                let mut recent = self.recent_modes.lock();
+                if recent.get(policy).is_none_or(|(at, _)| notice.at >= *at) {
+                    recent.insert(policy.to_owned(), (notice.at, mode));
+                    any = true;
+                }
+            }
+        }
+        if any {
+            self.apply_recent_modes();
+        }
+    }
+
+    /// Applies the modes of the last minute, after a read of the records too: they may not have
+    /// them yet.
+    pub(super) fn apply_recent_modes(&self) {
+        let oldest = self.store_now().before(MODES_AGE_MAX);
+        let mut recent = self.recent_modes.lock();
+        recent.retain(|_, (at, _)| *at > oldest);
+        for (policy, (_, mode)) in recent.iter() {
+            self.engine.override_mode(policy, *mode);
+        }
+    }
+
+    /// Records the notices of other nodes. With `all`, the notices are all that the store has: the
+    /// records may have some of them already, or blocks that the store has no more.
+    pub(super) async fn record_notices(&self, notices: &[Notice], all: bool) {
+        let Some(scope) = self.node_scope.get() else { return };
+        let mut kinds: Vec<(Time, RecordKind)> = Vec::new();
+        let mut erasures = Vec::new();
+        let standing = match all {
+            true => self.recorded_blocks(scope).await,
+            false => None,
+        };
+        let mut published = HashSet::new();
+        for notice in notices {
+            published.extend(notice.key());
+            let is_known = match (&standing, &notice.content) {
+                (Some(standing), NoticeContent::Blocked(key, block)) => {
+                    standing.get(key) == Some(&block.until) || block.until <= self.store_now()
+                }
+                (Some(standing), NoticeContent::Freed(key)) => !standing.contains_key(key),
+                (_, NoticeContent::Message) => false,
+                (None, _) => !self.notices.is_news(notice),
+            };
+            if is_known {
+                continue;
+            }
+            let Some(body) = self.open_json(&notice.attachment) else { continue };
+            kinds.extend(record_of(&body, notice));
+            if body.get("erase").is_some() {
+                erasures.push(body);
+            }
+        }
+        let records = kinds.into_iter().map(|(at, kind)| Record::automatic(at, kind)).collect();
+        drop(scope.records.record(records));
+        // An erasure retains active blocks, so the releases before it must be queued first.
+        erasures.iter().for_each(|body| erase(&scope.records, body));
+        if let Some(standing) = standing {
+            self.agree_about_blocks(scope, standing, &published).await;
+        }
+    }
+
+    /// The active blocks that the records of this node have, with their ends.
+    async fn recorded_blocks(&self, scope: &NodeScope) -> Option<HashMap<Key, Time>> {
+        let records = Arc::clone(&scope.records);
+        let now = self.store_now();
+        let read = move || {
+            let mut blocks = HashMap::new();
+            records.restore(now, Time::FOREVER, |item| {
+                if let RestoredItem::Block(key, block) = item
+                    && block.until > now
+                    && !block.shadow
+                {
+                    blocks.insert(key, block.until);
+                }
+            })?;
+            Ok::<_, RecordsError>(blocks)
+        };
+        tokio::task::spawn_blocking(read).await.ok()?.ok()
+    }
+
+    /// Blocks of the records that no notice is about. If the store has them, their notices were
+    /// lost or never written, and they are published again; else they have ended.
+    async fn agree_about_blocks(
+        &self,
+        scope: &NodeScope,
+        standing: HashMap<Key, Time>,
+        published: &HashSet<Key>,
+    ) {
+        let unpublished: Vec<Key> =
+            standing.into_keys().filter(|key| !published.contains(key)).collect();
+        if unpublished.is_empty() {
+            return;
+        }
+        let Ok(in_store) = self.blocks_in_store(&unpublished).await else { return };
+        let unpublished: HashSet<Key> = unpublished.into_iter().collect();
+        let Some(rows) = active_rows(scope, self.store_now()).await else { return };
+        let now = self.engine.now();
+        let mut ended = Vec::new();
+        for (at, event) in rows {
+            let key = event.subject.key;
+            if let Some(block) = in_store.get(&key) {
+                let until = self.to_local_time(block.until, self.store_now());
+                self.store_block_locally(key, Block { until, ..block.clone() });
+                let event = BlockEvent { block: block.clone(), ..event };
+                self.notify(&Event::Blocked { at, block: Box::new(event) });
+            } else if unpublished.contains(&key) {
+                let mut record = Record::automatic(now, RecordKind::Release(event.subject));
+                record.why = Some(LOST.to_owned());
+                ended.push(record);
+            }
+        }
+        drop(scope.records.record(ended));
+    }
+
+    /// The active blocks that the store has for these keys. A proposal of no length changes none.
+    async fn blocks_in_store(&self, keys: &[Key]) -> Result<HashMap<Key, Block>, StoreError> {
+        let penalty = Penalty::without_escalation(Span::ZERO);
+        let proposal = BlockProposal::new(penalty, Origin::Operator, false, BlockNote::default());
+        let mut found = HashMap::new();
+        for chunk in keys.chunks(super::unsynced_blocks::BATCH) {
+            let rows = chunk.iter().map(|key| (*key, proposal.clone())).collect();
+            let reply = self.store.apply(&Batch::Block(rows), When::Store).await?;
+            let Reply::Block(replies) = reply else {
+                return Err(StoreError::mismatched_reply());
+            };
+            let now = self.store_now();
+            for (key, reply) in chunk.iter().zip(replies) {
+                let block = reply.map(|reply| reply.block);
+                let active = block.filter(|block| block.is_active(now, false));
+                found.extend(active.map(|block| (*key, block)));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The active blocks of the records, each with the instant at which it started.
+async fn active_rows(scope: &NodeScope, now: Time) -> Option<Vec<(Time, BlockEvent)>> {
+    let records = Arc::clone(&scope.records);
+    let read = move || {
+        let mut all = Vec::new();
+        let mut query = BlockQuery {
+            states: BlockStates::Active,
+            namespace: None,
+            policy: None,
+            about: Vec::new(),
+            origin: None,
+            after: None,
+            limit: PAGE_MAX,
+        };
+        loop {
+            let page = records.blocks(&query, now)?;
+            all.extend(page.rows.into_iter().map(|row| {
+                let subject = row.subject;
+                let block = row.block;
+                // The records show no block of an earlier epoch as active.
+                let event = BlockEvent { subject, epoch: now, first_of_act: None, block };
+                (row.since, event)
+            }));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok::<_, RecordsError>(all),
+            }
+        }
+    };
+    tokio::task::spawn_blocking(read).await.ok()?.ok()
+}
+
+fn subject_json(subject: &SubjectKey) -> Value {
+    json!({
+        "namespace": subject.namespace,
+        "policy": subject.policy,
+        "parts": subject.parts,
+    })
+}
+
+fn block_json(at: Time, event: &BlockEvent) -> Value {
+    json!({
+        "at": at.micros(),
+        "subject": subject_json(&event.subject),
+        "epoch": event.epoch.micros(),
+        "act": event.first_of_act.map(|key| key.to_bytes()),
+    })
+}
+
+fn read_subject(body: &Value, key: Key) -> Option<SubjectKey> {
+    let pair = |pair: &Value| Some((text(&pair[0])?, text(&pair[1])?));
+    let parts = body["parts"].as_array()?.iter().map(pair).collect::<Option<Vec<_>>>()?;
+    let namespace = text(&body["namespace"])?;
+    Some(SubjectKey { key, namespace, policy: text(&body["policy"])?, parts })
+}
+
+/// The record of a notice.
+fn record_of(body: &Value, notice: &Notice) -> Option<(Time, RecordKind)> {
+    let subject = read_subject(&body["subject"], notice.key()?)?;
+    let at = Time::from_micros(body["at"].as_i64()?);
+    let kind = match &notice.content {
+        NoticeContent::Blocked(_, block) => {
+            let act = serde_json::from_value::<[u8; 16]>(body["act"].clone()).ok();
+            RecordKind::Block(Box::new(BlockEvent {
+                subject,
+                epoch: Time::from_micros(body["epoch"].as_i64()?),
+                first_of_act: act.map(Key::from_bytes),
+                block: block.clone(),
+            }))
+        }
+        NoticeContent::Freed(_) if body["reset"] == true => RecordKind::Reset(subject),
+        NoticeContent::Freed(_) => RecordKind::Release(subject),
+        NoticeContent::Message => return None,
+    };
+    Some((at, kind))
+}
+
+/// Erases in the background: no node waits for the disk of another.
+fn erase(records: &Arc<Records>, body: &Value) {
+    let pair =
+        |pair: &Value| Some(AttributeValue { attribute: text(&pair[0])?, value: text(&pair[1])? });
+    let about: Option<Vec<AttributeValue>> =
+        body["erase"].as_array().and_then(|values| values.iter().map(pair).collect());
+    let (Some(about), Some(at)) = (about, body["at"].as_i64()) else { return };
+    let within = text(&body["within"]);
+    let records = Arc::clone(records);
+    // Without an answer the next start reads the notice again.
+    drop(tokio::task::spawn_blocking(move || {
+        records.erase_history(&about, within.as_deref(), Time::from_micros(at))
+    }));
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
