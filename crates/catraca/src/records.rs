@@ -30,6 +30,7 @@ mod file_lock;
 mod from_events;
 mod health;
 mod incomplete;
+mod key_counts;
 mod lock_rows;
 mod minute_counts;
 #[cfg(feature = "postgres")]
@@ -51,6 +52,7 @@ use parking_lot::Mutex;
 
 use database::Database;
 use file_lock::FileLock;
+use key_counts::KeyCounts;
 use minute_counts::MinuteCounts;
 use queue::RecordQueue;
 use writer::WriterThread;
@@ -68,14 +70,17 @@ pub use from_events::Operator;
 pub use health::Health;
 pub use incomplete::Incomplete;
 pub use lock_rows::RecordedLock;
-pub use privacy::{ErasureCounts, ExportedEntry, ExportedFact, SubjectExport, stored_values_of};
+pub use privacy::{
+    ErasureCounts, ExportedAttempts, ExportedEntry, ExportedFact, SubjectExport, stored_values_of,
+};
 pub use record::{
-    AttributeValue, AuditNote, ListName, MinuteCount, PolicyReset, Record, RecordKind, Revision,
+    AttributeValue, AuditNote, KeyCount, ListName, MinuteCount, PolicyReset, Record, RecordKind,
+    Revision,
 };
 pub use row::{
     AuditQuery, AuditRow, BlockQuery, BlockRow, BlockStates, Cursor, CursorParseError, FactCursor,
-    FactRow, HistoryRow, ListRow, PAGE_MAX, Page, RestoreScope, RestoredDebt, RestoredFact,
-    RestoredItem, RevisionRow, TopBlocked, Totals,
+    FactRow, HistoryRow, KeyAttempts, ListRow, PAGE_MAX, Page, RestoreScope, RestoredDebt,
+    RestoredFact, RestoredItem, RevisionRow, TopBlocked, Totals,
 };
 pub use sqlite::{RestoredBackup, back_up, restore_backup, restore_backup_over};
 
@@ -84,12 +89,16 @@ pub use sqlite::{RestoredBackup, back_up, restore_backup, restore_backup_over};
 pub struct Options {
     /// How long each class of data is stored.
     pub retention: Retention,
+    /// The most keys whose attempts are counted one by one in a minute; zero counts none. The
+    /// engine must report keys ([`Builder::report_keys`](crate::Builder::report_keys)).
+    pub keys_per_minute: usize,
 }
 
 /// An open records database. Dropping it writes the records that are still queued.
 pub struct Records {
     queue: Arc<RecordQueue>,
     minute_counts: Arc<MinuteCounts>,
+    key_counts: Arc<KeyCounts>,
     /// The connection of queries, which never wait for a write.
     reads: Mutex<Box<dyn Database>>,
     options: Options,
@@ -138,15 +147,18 @@ impl Records {
     ) -> std::io::Result<Self> {
         let queue = Arc::new(RecordQueue::default());
         let minute_counts = Arc::new(MinuteCounts::new());
+        let key_counts = Arc::new(KeyCounts::new(options.keys_per_minute));
         let writer = WriterThread {
             database,
             queue: Arc::clone(&queue),
             minute_counts: Arc::clone(&minute_counts),
+            key_counts: Arc::clone(&key_counts),
         };
         let thread = std::thread::Builder::new().name("catraca-records".into());
         let thread = Mutex::new(Some(thread.spawn(|| writer.start())?));
         let reads = Mutex::new(reads);
-        Ok(Self { queue, minute_counts, reads, options, thread, path: None, _lock: lock })
+        let path = None;
+        Ok(Self { queue, minute_counts, key_counts, reads, options, thread, path, _lock: lock })
     }
 
     /// Queues records that are committed in one transaction, or not at all.

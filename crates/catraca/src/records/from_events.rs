@@ -24,8 +24,9 @@ impl Records {
     /// The event listener of an engine without an [`crate::App`]. Returns at once: a block that a
     /// check starts is queued for the writer, and no caller waits for the disk.
     pub fn on_event(&self, event: &Event<'_>) {
-        if let Event::Decided { namespace, gate, decision } = event {
-            return self.minute_counts.count(namespace, gate, decision);
+        if let Event::Decided { namespace, gate, decision, keys } = event {
+            self.minute_counts.count(namespace, gate, decision);
+            return self.key_counts.count(decision, keys);
         }
         if let Some((at, kind)) = record_kind_of(event) {
             self.queue.submit(vec![Record::automatic(at, kind)], None);

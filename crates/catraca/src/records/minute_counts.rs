@@ -111,7 +111,7 @@ impl ShardCounts {
 }
 
 /// The index of an outcome in the counts: allowed, denied, blocked.
-fn outcome(allowed: bool, reason: Reason) -> usize {
+pub(super) fn outcome(allowed: bool, reason: Reason) -> usize {
     match reason {
         _ if allowed => 0,
         Reason::Blocked | Reason::Blocklisted => 2,

@@ -11,7 +11,7 @@ use catraca_core::select::normalise;
 use catraca_core::time::Time;
 
 use super::record::AttributeValue;
-use super::row::{AuditRow, BlockRow, HistoryRow};
+use super::row::{AuditRow, BlockRow, HistoryRow, KeyAttempts};
 
 /// The values under which a real value may be stored: first the one that the catalog uses now, then
 /// those under older secrets, and the one used if the attribute was private, or was not.
@@ -44,6 +44,8 @@ pub struct SubjectExport {
     pub lists: Vec<ExportedEntry>,
     /// Facts about it.
     pub facts: Vec<ExportedFact>,
+    /// The attempts of its keys, of those that were counted one by one.
+    pub attempts: Vec<ExportedAttempts>,
     /// Audited actions about it.
     pub audit: Vec<AuditRow>,
 }
@@ -59,6 +61,17 @@ pub struct ExportedEntry {
     pub reason: Option<String>,
     /// When it expires; absent means never.
     pub until: Option<Time>,
+}
+
+/// The attempts of one key of a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedAttempts {
+    /// The namespace.
+    pub namespace: String,
+    /// The policy.
+    pub policy: String,
+    /// How many, and when.
+    pub attempts: KeyAttempts,
 }
 
 /// A fact about a subject.

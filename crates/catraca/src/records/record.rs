@@ -79,6 +79,8 @@ pub enum RecordKind {
     RequireKeys(bool),
     /// Decisions per minute.
     Count(Vec<MinuteCount>),
+    /// Attempts of single keys per minute.
+    CountKeys(Vec<KeyCount>),
     /// A change of locks or slots.
     Lock(Box<LockWrite>),
     /// Any other action of an operator; only audited.
@@ -138,6 +140,23 @@ pub struct MinuteCount {
     pub denied: u64,
     /// Decisions that denied because of a block or the blocklist.
     pub blocked: u64,
+}
+
+/// The attempts of one key in one minute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyCount {
+    /// Minutes since the Unix epoch.
+    pub minute: i64,
+    /// The key, with values as they may be shown.
+    pub subject: SubjectKey,
+    /// How many were allowed, denied because of a limit, and denied because of a block.
+    pub outcomes: [u64; 3],
+    /// The first attempt.
+    #[doc(hidden)]
+    pub first: Time,
+    /// The last attempt.
+    #[doc(hidden)]
+    pub last: Time,
 }
 
 /// An operator action that changes nothing else in the records.

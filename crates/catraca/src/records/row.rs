@@ -24,6 +24,8 @@ pub enum RestoreScope {
     Everything,
     /// Lists, facts, modes, policy resets and freed keys: what operators of other nodes change.
     Changes,
+    /// The same, and the active blocks that were started or extended since.
+    Recent,
 }
 
 /// Something that was active when the records were last written.
@@ -32,10 +34,12 @@ pub enum RestoreScope {
 pub enum RestoredItem {
     /// An active block, or an ended one whose level still counts for escalation.
     Block(Key, Block),
-    /// A key that an operator released: an older snapshot may still have its block.
-    Released(Key),
-    /// A key that an operator reset: an older snapshot may still have its block and counters.
-    ResetKey(Key),
+    /// A key that an operator released: an older snapshot may still have its block. With the end
+    /// that the block would have had, if the history has it.
+    Released(Key, Option<Time>),
+    /// A key that an operator reset: an older snapshot may still have its block and counters. With
+    /// the end as above.
+    ResetKey(Key, Option<Time>),
     /// A list entry.
     List(ListName, AccessListEntry),
     /// A fact about an attribute's value.
@@ -221,6 +225,19 @@ pub struct Totals {
     pub denied: u64,
     /// Decisions that denied because of a block or the blocklist.
     pub blocked: u64,
+}
+
+/// The attempts of one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyAttempts {
+    /// All attempts, allowed or not.
+    pub attempts: u64,
+    /// The first attempt.
+    #[doc(hidden)]
+    pub first: Time,
+    /// The last attempt.
+    #[doc(hidden)]
+    pub last: Time,
 }
 
 /// The number of blocks of one subject.

@@ -4,6 +4,7 @@
 //! round trip. A statement must contain no rule about limits or blocks: what a record says is
 //! stored, unless a newer record was stored before it.
 
+pub(super) mod attempts;
 pub(super) mod block_queries;
 pub(super) mod lock_tables;
 pub(super) mod privacy_rows;

@@ -18,6 +18,7 @@ use super::record::AttributeValue;
 use super::sql::value::values;
 use super::sql::{privacy_rows, retention};
 use super::sqlite::beside;
+use super::writer::count_records;
 
 /// How many copies of earlier rescues may exist.
 const RESCUED_MAX: u32 = 100;
@@ -33,10 +34,32 @@ impl Records {
         within: Option<&str>,
         now: Time,
     ) -> Result<ErasureCounts, RecordsError> {
+        self.erase_rows(about, within, now, true)
+    }
+
+    /// As [`Self::erase`] on another node at `at`: facts are not erased, because nodes share them
+    /// through the store. Acts after `at` stay, so that it may be repeated.
+    #[cfg(feature = "shared")]
+    pub(crate) fn erase_history(
+        &self,
+        about: &[AttributeValue],
+        within: Option<&str>,
+        at: Time,
+    ) -> Result<ErasureCounts, RecordsError> {
+        self.erase_rows(about, within, at, false)
+    }
+
+    fn erase_rows(
+        &self,
+        about: &[AttributeValue],
+        within: Option<&str>,
+        now: Time,
+        facts: bool,
+    ) -> Result<ErasureCounts, RecordsError> {
         let about = about.to_vec();
         let within = within.map(str::to_owned);
         self.run_on_writer(move |database| {
-            let erased = privacy_rows::erase(database, &about, within.as_deref(), now)?;
+            let erased = privacy_rows::erase(database, &about, within.as_deref(), now, facts)?;
             database.truncate_wal()?;
             Ok(erased)
         })
@@ -88,23 +111,17 @@ impl Records {
         let id_to_store = id.to_owned();
         let stored =
             self.run_on_writer(move |database| store_once(database, &SECRET, &id_to_store))?;
-        if stored == id {
-            return Ok(());
-        }
-        // The first word is the id of the secret; further words describe how keys are sharded.
-        let secret = |id: &str| id.split(' ').next().map(str::to_owned);
-        if secret(&stored) == secret(id) {
-            return Err(RecordsError(format!(
-                "they were written with the key layout {stored}, and the present one is {id}, so \
-                 blocks would not be found: restore [store] `url` and `shard_by`, or use other \
-                 records"
-            )));
-        }
-        Err(RecordsError(format!(
-            "they were written with the secret {stored}, and the present one is {id}, so keys \
-             would not be found: bring the old secret back; to change it, put the new one above \
-             it in the same file"
-        )))
+        compare_secrets(&stored, id)
+    }
+
+    /// Fails if the records are bound to another secret; writes nothing.
+    #[cfg(feature = "shared")]
+    pub(crate) fn check_secret(&self, id: &str) -> Result<(), RecordsError> {
+        let select = |database: &mut dyn Database| -> DatabaseResult<Option<String>> {
+            row(database, SECRET.select, &[], |row| row.get(0))
+        };
+        let stored = self.run_on_writer(select)?;
+        stored.map_or(Ok(()), |stored| compare_secrets(&stored, id))
     }
 
     /// A random identity, made once: shows whether two nodes use the same records.
@@ -151,10 +168,9 @@ impl Records {
 
     /// Waits until all submitted records and the minute counts are written.
     pub fn flush(&self) -> Result<(), RecordsError> {
-        let counts = self.minute_counts.take();
+        let counts = count_records(&self.minute_counts, &self.key_counts);
         if !counts.is_empty() {
-            let record = super::Record::automatic(Time::ZERO, super::RecordKind::Count(counts));
-            self.queue.submit(vec![record], None);
+            self.queue.submit(counts, None);
         }
         self.run_on_writer(|_| Ok(()))
     }
@@ -193,6 +209,27 @@ const IDENTITY: SingleValue = SingleValue {
     select: "SELECT id FROM catraca.identity",
     missing: "the table `identity` is empty: the identity of the records is missing",
 };
+
+/// Compares the secret to which records are bound with the present one.
+fn compare_secrets(stored: &str, id: &str) -> Result<(), RecordsError> {
+    if stored == id {
+        return Ok(());
+    }
+    // The first word is the id of the secret; further words describe how keys are sharded.
+    let secret = |id: &str| id.split(' ').next().map(str::to_owned);
+    if secret(stored) == secret(id) {
+        return Err(RecordsError(format!(
+            "they were written with the key layout {stored}, and the present one is {id}, so \
+             blocks would not be found: restore [store] `url` and `shard_by`, or use other \
+             records"
+        )));
+    }
+    Err(RecordsError(format!(
+        "they were written with the secret {stored}, and the present one is {id}, so keys \
+         would not be found: bring the old secret back; to change it, put the new one above \
+         it in the same file"
+    )))
+}
 
 /// Stores a value if there is none yet. Returns the stored one.
 fn store_once(

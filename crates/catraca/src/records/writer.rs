@@ -14,6 +14,7 @@ use catraca_core::time::Time;
 use super::ack::Ack;
 use super::database::Database;
 use super::error::DatabaseError;
+use super::key_counts::KeyCounts;
 use super::minute_counts::MinuteCounts;
 use super::queue::{RecordQueue, WriteJob, WriterWork};
 use super::record::{Record, RecordKind};
@@ -28,6 +29,7 @@ pub(super) struct WriterThread {
     pub(super) database: Box<dyn Database>,
     pub(super) queue: Arc<RecordQueue>,
     pub(super) minute_counts: Arc<MinuteCounts>,
+    pub(super) key_counts: Arc<KeyCounts>,
 }
 
 impl WriterThread {
@@ -132,13 +134,11 @@ impl WriterThread {
     }
 
     fn write_counts(&mut self) -> u64 {
-        let counts = self.minute_counts.take();
-        if counts.is_empty() {
-            return 0;
+        let records = count_records(&self.minute_counts, &self.key_counts);
+        match records.is_empty() {
+            true => 0,
+            false => self.write(vec![WriteJob { records, ack_sender: None, task: None }]),
         }
-        // The time of the record is unused: each count has its own minute.
-        let records = vec![Record::automatic(Time::ZERO, RecordKind::Count(counts))];
-        self.write(vec![WriteJob { records, ack_sender: None, task: None }])
     }
 
     fn maintain(&mut self) {
@@ -147,6 +147,15 @@ impl WriterThread {
             self.queue.counters.maintenance_failures.add(1);
         }
     }
+}
+
+/// Takes the counts that are not written yet, as records; none if there are no counts.
+pub(super) fn count_records(minutes: &MinuteCounts, keys: &KeyCounts) -> Vec<Record> {
+    let minutes = Some(minutes.take()).filter(|counts| !counts.is_empty());
+    let keys = Some(keys.take()).filter(|counts| !counts.is_empty());
+    let kinds = minutes.map(RecordKind::Count).into_iter().chain(keys.map(RecordKind::CountKeys));
+    // The time of the record is unused: each count has its own minute.
+    kinds.map(|kind| Record::automatic(Time::ZERO, kind)).collect()
 }
 
 /// Marks the database as unavailable if the writer thread panics.

@@ -11,7 +11,7 @@ use crate::records::error::OpenError;
 use crate::records::sql::value::values;
 
 /// The migrations in order. A released one never changes; new ones are appended.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     include_str!("schema/0001.sql"),
     include_str!("schema/0002.sql"),
     include_str!("schema/0003.sql"),
@@ -21,6 +21,7 @@ const STEPS: [&str; 9] = [
     include_str!("schema/0007.sql"),
     include_str!("schema/0008.sql"),
     include_str!("schema/0009.sql"),
+    include_str!("schema/0010.sql"),
 ];
 
 const TABLES: &str = "SELECT count(*), count(*) FILTER (WHERE tablename = 'migrations')

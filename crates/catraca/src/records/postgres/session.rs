@@ -50,7 +50,7 @@ impl Session {
         let runtime =
             runtime.map_err(|error| PostgresFailure::ConnectionLost(error.to_string()))?;
         let mut url = url.clone();
-        url.config.tcp_user_timeout(call_timeout);
+        url.set_tcp_user_timeout(call_timeout);
         let mut session =
             Self { runtime: Some(runtime), url, call_timeout, client: None, in_transaction: false };
         session.connect()?;

@@ -7,6 +7,7 @@
 
 use catraca_core::time::Time;
 
+use super::attempts::attempts_row;
 use super::block_queries::{BLOCK, all_history, block_row};
 use super::queries::{AUDITED, audit_row, number_parameters, subjects_about};
 use super::value::{SqlRow, Value, values};
@@ -14,7 +15,9 @@ use crate::records::Records;
 use crate::records::database::{Access, Database, DatabaseResult, rows, transaction};
 use crate::records::display::namespace_of_column;
 use crate::records::error::RecordsError;
-use crate::records::privacy::{ErasureCounts, ExportedEntry, ExportedFact, SubjectExport};
+use crate::records::privacy::{
+    ErasureCounts, ExportedAttempts, ExportedEntry, ExportedFact, SubjectExport,
+};
 use crate::records::record::AttributeValue;
 use crate::records::row::AuditRow;
 
@@ -43,6 +46,7 @@ const ERASE_AUDIT_TARGET: &str = "UPDATE catraca.audit AS a
         before = NULL, after = NULL, about = NULL
     WHERE (a.about = $1 || '=' || $2 OR (a.about = $2 AND $1 = 'ip'))
     AND ($3 IS NULL OR strpos(a.target, '/' || $3 || ' ') BETWEEN 1 AND strpos(a.target, ' '))
+    AND a.at <= $4
     AND NOT EXISTS (SELECT 1 FROM catraca.lists AS l WHERE l.value = $2
         AND (l.attribute = $1 OR (l.attribute = '' AND $1 = 'ip'))
         AND a.at >= l.at AND a.target = l.list || CASE WHEN l.namespace = '' THEN ''
@@ -56,6 +60,10 @@ const ERASE_EARLIER_TARGETS: &str = "UPDATE catraca.audit SET target = '(erased)
 const EARLIER_STEPS: &str = "subject = $1 AND id < (SELECT coalesce(max(f.id), 0)
     FROM catraca.history AS f JOIN catraca.blocks AS b ON b.subject = f.subject
     WHERE f.subject = $1 AND f.act = 'started' AND f.at <= b.since)";
+const ATTEMPTS: &str = "SELECT s.namespace, s.policy,
+        CAST(sum(a.allowed + a.denied + a.blocked) AS bigint), min(a.first_at), max(a.last_at)
+    FROM catraca.attempts AS a JOIN catraca.subjects AS s ON s.id = a.subject
+    WHERE a.subject = $1 GROUP BY s.namespace, s.policy";
 const COUNT_BLOCKS: &str = "SELECT count(*) FROM catraca.blocks WHERE subject = $1 AND until > $2";
 const COUNT_DEBTS: &str = "SELECT count(*) FROM catraca.debts WHERE subject = $1";
 
@@ -84,6 +92,7 @@ fn export(
         for block in blocks {
             exported.blocks.push((block, all_history(database, subject)?));
         }
+        exported.attempts.extend(rows(database, ATTEMPTS, &id, exported_attempts)?);
         let sql = format!("{AUDITED} {AUDIT_OF_SUBJECT}");
         let audited: Vec<AuditRow> = rows(database, &sql, &id, audit_row)?;
         exported.audit.extend(audited);
@@ -96,6 +105,14 @@ fn export(
         exported.facts.extend(rows(database, FACTS, &values, exported_fact)?);
     }
     Ok(exported)
+}
+
+fn exported_attempts(row: &dyn SqlRow) -> DatabaseResult<ExportedAttempts> {
+    Ok(ExportedAttempts {
+        namespace: row.get(0)?,
+        policy: row.get(1)?,
+        attempts: attempts_row(row, 2)?,
+    })
 }
 
 fn exported_fact(row: &dyn SqlRow) -> DatabaseResult<ExportedFact> {
@@ -134,12 +151,13 @@ fn subjects(
     rows(database, &number_parameters(&sql, 0), &values, |row| row.get(0))
 }
 
-/// Erases in one transaction.
+/// Erases in one transaction what is older than `now`; facts only if `facts` says so.
 pub(in crate::records) fn erase(
     database: &mut dyn Database,
     about: &[AttributeValue],
     within: Option<&str>,
     now: Time,
+    facts: bool,
 ) -> DatabaseResult<ErasureCounts> {
     transaction(database, Access::Write, |database| {
         let mut erased = ErasureCounts::default();
@@ -152,7 +170,10 @@ pub(in crate::records) fn erase(
             let listed = entries(database, &values)?;
             erased.retained_lists += listed.iter().filter(is_active).count() as u64;
             database.execute(DELETE_ENDED_ENTRIES, &values![attribute, value, within, now])?;
-            erased.facts += database.execute(DELETE_FACTS, &values)?;
+            if facts {
+                erased.facts += database.execute(DELETE_FACTS, &values)?;
+            }
+            let values = values![attribute, value, within, now];
             erased.audit += database.execute(ERASE_AUDIT_TARGET, &values)?;
         }
         Ok(erased)
@@ -165,6 +186,7 @@ fn erase_subject(
     now: Time,
     erased: &mut ErasureCounts,
 ) -> DatabaseResult<()> {
+    database.execute("DELETE FROM catraca.attempts WHERE subject = $1", &values![subject])?;
     let mut count = |sql: &str, values: &[Value<'_>]| -> DatabaseResult<u64> {
         Ok(rows(database, sql, values, |row| row.get(0))?.pop().unwrap_or_default())
     };

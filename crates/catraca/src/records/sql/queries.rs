@@ -185,7 +185,7 @@ impl Records {
         })
     }
 
-    fn rows<T>(
+    pub(super) fn rows<T>(
         &self,
         sql: &str,
         values: &[Value<'_>],

@@ -17,8 +17,11 @@ use crate::records::error::RecordsError;
 use crate::records::record::{AttributeValue, ListName, PolicyReset, parse_mode, parse_origin};
 use crate::records::row::{RestoreScope, RestoredDebt, RestoredFact, RestoredItem, TextInterner};
 
-const FREED: &str =
-    "SELECT key, coalesce(reset >= $1, false) FROM catraca.blocks WHERE freed >= $1";
+const FREED: &str = "SELECT b.key, coalesce(b.reset >= $1, false), (
+        SELECT h.until FROM catraca.history AS h
+        WHERE h.subject = b.subject AND h.at <= b.freed AND h.act IN ('started', 'extended')
+        ORDER BY h.id DESC LIMIT 1)
+    FROM catraca.blocks AS b WHERE b.freed >= $1";
 const LISTS: &str = "SELECT list, attribute, value, reason, until, namespace FROM catraca.lists
     WHERE until IS NULL OR until > $1 ORDER BY id";
 const FACTS: &str = "SELECT attribute, value, name, fact, namespace FROM catraca.facts";
@@ -26,6 +29,8 @@ const MODES: &str = "SELECT policy, mode FROM catraca.modes";
 const RESETS: &str = "SELECT policy, epoch FROM catraca.resets";
 const ACTIVE_BLOCKS: &str = "SELECT key, until, origin, shadow, reason, status, message, level,
     forget FROM catraca.blocks WHERE until > $1";
+const RECENT_BLOCKS: &str = "SELECT key, until, origin, shadow, reason, status, message, level,
+    forget FROM catraca.blocks WHERE until > $1 AND touched >= $2";
 /// Blocks that have ended and whose level is remembered.
 const REMEMBERED_LEVELS: &str = "SELECT key, until, origin, shadow, reason, status, message, level,
     forget FROM catraca.blocks WHERE level > 0 AND until + forget > $1 AND until <= $1";
@@ -53,6 +58,17 @@ impl Records {
         mut visit: impl FnMut(RestoredItem),
     ) -> Result<(), RecordsError> {
         self.restore_scope(RestoreScope::Changes, now, since, &mut visit)
+    }
+
+    /// Like [`Records::restore_changes`], with the blocks that were started since.
+    #[cfg(feature = "shared")]
+    pub(crate) fn restore_recent(
+        &self,
+        now: Time,
+        since: Time,
+        mut visit: impl FnMut(RestoredItem),
+    ) -> Result<(), RecordsError> {
+        self.restore_scope(RestoreScope::Recent, now, since, &mut visit)
     }
 
     fn restore_scope(
@@ -86,6 +102,11 @@ impl TableReader<'_> {
             return Ok(());
         }
         let mut texts = TextInterner::default();
+        if scope == RestoreScope::Recent {
+            return self.read(RECENT_BLOCKS, &values![now, since], |row| {
+                Ok(RestoredItem::Block(row.get(0)?, block(row, 1, &mut texts)?))
+            });
+        }
         for sql in [ACTIVE_BLOCKS, REMEMBERED_LEVELS] {
             self.read(sql, &values![now], |row| {
                 Ok(RestoredItem::Block(row.get(0)?, block(row, 1, &mut texts)?))
@@ -129,7 +150,11 @@ pub(super) fn block(
 fn freed_key(row: &dyn SqlRow) -> DatabaseResult<RestoredItem> {
     let key: Key = row.get(0)?;
     let was_reset = row.get(1)?;
-    Ok(if was_reset { RestoredItem::ResetKey(key) } else { RestoredItem::Released(key) })
+    let end: Option<Time> = row.get(2)?;
+    Ok(match was_reset {
+        true => RestoredItem::ResetKey(key, end),
+        false => RestoredItem::Released(key, end),
+    })
 }
 
 fn list(row: &dyn SqlRow) -> DatabaseResult<RestoredItem> {

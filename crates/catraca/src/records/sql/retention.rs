@@ -37,6 +37,8 @@ const OLD_REVISIONS: &str = "DELETE FROM catraca.revisions WHERE id IN (
     AND id < (SELECT max(id) FROM catraca.revisions) LIMIT $2)";
 const OLD_COUNTS: &str = "DELETE FROM catraca.counts WHERE (minute, namespace, action, policy) IN (
     SELECT minute, namespace, action, policy FROM catraca.counts WHERE minute < $1 LIMIT $2)";
+const OLD_ATTEMPTS: &str = "DELETE FROM catraca.attempts WHERE (subject, minute) IN (
+    SELECT subject, minute FROM catraca.attempts WHERE minute < $1 LIMIT $2) RETURNING subject";
 /// Debts that the refill has paid back by now.
 const PAID_DEBTS: &str = "DELETE FROM catraca.debts WHERE subject IN (
     SELECT subject FROM catraca.debts
@@ -45,7 +47,8 @@ const PAID_DEBTS: &str = "DELETE FROM catraca.debts WHERE subject IN (
 const UNUSED_SUBJECT: &str = "DELETE FROM catraca.subjects WHERE id = $1
     AND NOT EXISTS (SELECT 1 FROM catraca.blocks WHERE subject = $1)
     AND NOT EXISTS (SELECT 1 FROM catraca.history WHERE subject = $1)
-    AND NOT EXISTS (SELECT 1 FROM catraca.debts WHERE subject = $1)";
+    AND NOT EXISTS (SELECT 1 FROM catraca.debts WHERE subject = $1)
+    AND NOT EXISTS (SELECT 1 FROM catraca.attempts WHERE subject = $1)";
 
 const PENDING_SWEEP: &str = "SELECT policy, epoch, at, by, why, swept FROM catraca.resets
     WHERE swept IS NOT NULL LIMIT 1";
@@ -77,18 +80,20 @@ pub(in crate::records) fn purge(
         let blocks = delete_of_subjects(database, OLD_BLOCKS, ended)?;
         let old_audit = cutoff(now, retention.audit);
         let old_minute = cutoff(now, retention.counts) / MICROS_PER_MINUTE;
+        let attempts = delete_of_subjects(database, OLD_ATTEMPTS, old_minute)?;
         let mut delete = |sql: &str, bound: i64| database.execute(sql, &values![bound, ROWS]);
         let mut purged = PurgeCounts {
             history: history.len() as u64,
             blocks: blocks.len() as u64,
             lists: delete(OLD_ENTRIES, ended)?,
             audit: delete(OLD_AUDIT, old_audit)? + delete(OLD_REVISIONS, old_audit)?,
-            counts: delete(OLD_COUNTS, old_minute)?,
+            counts: delete(OLD_COUNTS, old_minute)? + attempts.len() as u64,
             subjects: 0,
         };
         database.purge_own_rows(ended, ROWS)?;
         // Only subjects of deleted rows are examined: a scan of all subjects would take too long.
-        let touched: BTreeSet<i64> = [paid_debts, history, blocks].concat().into_iter().collect();
+        let touched: BTreeSet<i64> =
+            [paid_debts, history, blocks, attempts].concat().into_iter().collect();
         for subject in touched {
             purged.subjects += database.execute(UNUSED_SUBJECT, &values![subject])?;
         }

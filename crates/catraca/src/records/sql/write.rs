@@ -2,6 +2,7 @@
 //!
 //! Records may arrive out of order: an older one never undoes a newer one.
 
+mod attempts;
 mod blocks;
 mod lists_facts_modes;
 mod private_values;
@@ -74,6 +75,9 @@ impl RecordWriter<'_> {
             RecordKind::Catalog(revision) => self.write_revision(revision),
             RecordKind::RequireKeys(required) => self.require_keys(*required),
             RecordKind::Count(counts) => counts.iter().try_for_each(|count| self.add_count(count)),
+            RecordKind::CountKeys(counts) => {
+                counts.iter().try_for_each(|count| self.add_attempts(count))
+            }
             RecordKind::Lock(write) => self.write_lock(write),
             RecordKind::Note(note) => self.audit(AuditEntry {
                 act: &note.act,

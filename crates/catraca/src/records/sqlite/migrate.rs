@@ -10,7 +10,7 @@ use super::file::to_open_error;
 use crate::records::error::OpenError;
 
 /// The migrations in order. A released one never changes; new ones are appended.
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 11] = [
     include_str!("schema/0001.sql"),
     include_str!("schema/0002.sql"),
     include_str!("schema/0003.sql"),
@@ -21,6 +21,7 @@ const STEPS: [&str; 10] = [
     include_str!("schema/0008.sql"),
     include_str!("schema/0009.sql"),
     include_str!("schema/0010.sql"),
+    include_str!("schema/0011.sql"),
 ];
 /// The SQLite `application_id`: `CATR`.
 pub(super) const APPLICATION: i64 = 0x4341_5452;

@@ -93,6 +93,7 @@ fn run_writer(outcomes: &[Outcome], targets: &[&str]) -> (Vec<Ack>, Vec<String>,
     };
     let queue = Arc::new(RecordQueue::default());
     let minute_counts = Arc::new(MinuteCounts::new());
+    let key_counts = Arc::new(KeyCounts::new(0));
     let receipts: Vec<Receipt> = targets
         .iter()
         .map(|target| {
@@ -102,7 +103,7 @@ fn run_writer(outcomes: &[Outcome], targets: &[&str]) -> (Vec<Ack>, Vec<String>,
         })
         .collect();
     let database = Box::new(database_script.clone());
-    let writer = WriterThread { database, queue: Arc::clone(&queue), minute_counts };
+    let writer = WriterThread { database, queue: Arc::clone(&queue), minute_counts, key_counts };
     let thread = std::thread::spawn(|| writer.start());
     let acks = receipts.into_iter().map(Receipt::wait).collect();
     while !thread.is_finished() && queue.status().1.is_some() {
@@ -152,6 +153,7 @@ fn a_lost_file_is_noticed_while_nothing_is_written() {
         database: Box::new(database.clone()),
         queue: Arc::clone(&queue),
         minute_counts: Arc::new(MinuteCounts::new()),
+        key_counts: Arc::new(KeyCounts::new(0)),
     };
     for fault in [None, Some("the file was deleted"), None] {
         *database.file_fault.lock() = fault;

@@ -193,7 +193,7 @@ impl RecordWriter<'_> {
         row(self.database, ACTIVE_UNTIL, &values, |row| row.get(0))
     }
 
-    fn ensure_subject(&mut self, subject: &SubjectKey) -> DatabaseResult<()> {
+    pub(super) fn ensure_subject(&mut self, subject: &SubjectKey) -> DatabaseResult<()> {
         let SubjectKey { key, namespace, policy, parts } = subject;
         let json = json!(parts).to_string();
         let identifier = identifier(parts);
