@@ -192,8 +192,9 @@ impl App {
         (answer, events)
     }
 
-    /// Queues the record of an event.
+    /// Queues the record of an event, and the notice of it for other nodes.
     fn record_later(&self, event: &Event<'_>) {
+        self.notify_nodes(event);
         #[cfg(feature = "records")]
         if let Some(records) = &self.parts.records {
             records.on_event(event);

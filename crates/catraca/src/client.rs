@@ -12,6 +12,8 @@ mod check_queue;
 mod client_error;
 mod fail_mode;
 mod lock_calls;
+#[cfg(test)]
+mod log_buffer;
 mod pool;
 mod request_bodies;
 mod server_tls;
@@ -23,17 +25,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use catraca_core::decision::Decision;
 use catraca_core::request::{Check, DEFAULT_NAMESPACE};
 use tokio::time::{Instant, timeout_at};
 
 use crate::engine::{Credit, Settle};
 use crate::error::Error;
-use crate::json::{CreditBody, DecisionBody, SettlementBody};
+use crate::json::{CreditBody, SettlementBody};
 use crate::limiter::Limiter;
 use crate::settlement::{CreditResult, Settlement};
 use blocked_checks::BlockedChecks;
 use check_queue::CheckQueue;
+use fail_mode::LocalFailureWarning;
 use request_bodies::{CheckBody, CreditRequestBody, SettleBody, to_json};
 use transport::{HttpCall, Repeat, Transport};
 use verify::AddressWatch;
@@ -66,6 +70,7 @@ struct ClientParts {
     queue: Option<Arc<CheckQueue>>,
     blocked: BlockedChecks,
     addresses: AddressWatch,
+    local_failure: LocalFailureWarning,
 }
 
 impl Client {
@@ -104,16 +109,19 @@ impl Client {
     pub async fn check(&self, check: &Check<'_>) -> Result<Decision, ClientError> {
         require_default_namespace(check.namespace)?;
         self.parts.addresses.note(&check.subject);
-        if let Some(decision) = self.parts.blocked.find(check, self.parts.transport.now()) {
+        let transport = &self.parts.transport;
+        if !self.parts.blocked.is_empty()
+            && let Some(decision) = self.parts.blocked.find(check, transport.now())
+        {
             return Ok(decision);
         }
         let asked_at = Instant::now();
-        match self.send_check(check, asked_at + self.deadline).await {
+        match self.send_check(check, asked_at).await {
             Ok(decision) => {
                 self.parts.blocked.note(check, &decision, asked_at);
                 Ok(decision)
             }
-            Err(error) => self.fail_mode.decide(check, error, self.parts.transport.now()),
+            Err(error) => self.on_unavailable(check, error),
         }
     }
 
@@ -123,8 +131,7 @@ impl Client {
         require_default_namespace(check.namespace)?;
         let call = HttpCall::post("/v1/peek", to_json(&CheckBody::from(check)), Repeat::Safe);
         let answer = self.call(&call, Duration::ZERO).await?;
-        let body: DecisionBody<'_> = answer.read(&self.parts.transport)?;
-        Ok(body.into_decision(self.parts.transport.now()))
+        answer.read_decision(&self.parts.transport)
     }
 
     /// Applies the outcome of an admitted check, once. A settle whose answer was lost is sent
@@ -149,25 +156,44 @@ impl Client {
         body.into_result().ok_or_else(|| self.parts.transport.incompatible(why))
     }
 
+    /// The decision of the fail mode, if the error is one of availability.
+    fn on_unavailable(
+        &self,
+        check: &Check<'_>,
+        error: ClientError,
+    ) -> Result<Decision, ClientError> {
+        let now = self.parts.transport.now();
+        self.fail_mode.decide(check, error, now, &self.parts.local_failure)
+    }
+
     async fn send_check(
         &self,
         check: &Check<'_>,
-        deadline: Instant,
+        asked_at: Instant,
     ) -> Result<Decision, ClientError> {
         let body = to_json(&CheckBody::from(check));
+        let deadline = asked_at + self.deadline;
         let transport = &self.parts.transport;
-        let sending = async {
-            let Some(queue) = &self.parts.queue else {
-                let permit = transport.pool.permit().await;
-                return transport.send_check(body, &permit).await;
-            };
-            match transport.pool.try_permit() {
-                Some(permit) => transport.send_check(body, &permit).await,
-                None => queue.send(transport, body, deadline).await,
-            }
+        let Some(permit) = transport.pool.try_permit() else {
+            // Boxed: a future has room for all its awaits, and is copied when it is made.
+            let sent = timeout_at(deadline, Box::pin(self.wait_and_send(body, deadline))).await;
+            return sent.map_err(|_| transport.deadline_passed(self.deadline))?;
         };
-        let sent = timeout_at(deadline, sending).await;
-        sent.map_err(|_| transport.deadline_passed(self.deadline))?
+        let sent = timeout_at(deadline, transport.send_check(body, &permit, asked_at)).await;
+        let answer = sent.map_err(|_| transport.deadline_passed(self.deadline))??;
+        drop(permit);
+        answer.read_decision(transport)
+    }
+
+    /// Sends a check when a connection is free, with others that wait for one.
+    async fn wait_and_send(&self, body: Bytes, deadline: Instant) -> Result<Decision, ClientError> {
+        let transport = &self.parts.transport;
+        if let Some(queue) = &self.parts.queue {
+            return queue.send(transport, body, deadline).await;
+        }
+        let permit = transport.pool.permit().await;
+        let answer = transport.send_check(body, &permit, Instant::now()).await?;
+        answer.read_decision(transport)
     }
 
     /// Makes a call within the deadline, which `wait` extends.

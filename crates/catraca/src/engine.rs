@@ -92,6 +92,8 @@ pub struct Engine<S = Memory> {
     ban_storms: Mutex<HashMap<Name, BanStorm>>,
     unlisted: Mutex<BTreeSet<String>>,
     listener: Option<EventListener>,
+    /// Whether the events of decisions have their keys.
+    report_keys: bool,
     /// How keys are grouped on the servers of the store. It never changes: with other groups the
     /// keys would differ, and stored state would not be found.
     sharding: Sharding,
@@ -179,6 +181,18 @@ impl<S> Engine<S> {
             rules.set_override(&policy, mode);
             Ok(())
         })
+    }
+
+    /// Overrides the mode of a policy as another node did: not a change of this node.
+    #[cfg(all(feature = "shared", feature = "records"))]
+    pub(crate) fn override_mode(&self, policy: &str, mode: Option<Mode>) {
+        let changed = self.update_rules(|rules| {
+            let mut next = rules.clone();
+            next.set_override(policy, mode);
+            next.rebuild(RulePart::Modes, &self.digester);
+            Ok::<_, Refusal>(next)
+        });
+        debug_assert!(changed.is_ok(), "this change is never refused");
     }
 
     /// The store.

@@ -50,6 +50,10 @@ pub enum Event<'a> {
         gate: &'a str,
         /// The decision.
         decision: &'a Decision,
+        /// The key of each row of the decision, in its order; absent for a row whose key is
+        /// incomplete. Empty unless [`Builder::report_keys`](crate::Builder::report_keys) asks for
+        /// it.
+        keys: &'a [Option<SubjectKey>],
     },
     /// A block was started or extended.
     Blocked {

@@ -42,7 +42,7 @@ impl OutcomeNeeds {
         self.cost |= policy.cost_fields().next().is_some();
         for ban in &policy.bans {
             self.headers |= ban.when.reads_headers();
-            self.replaces |= ban.status.is_some();
+            self.replaces |= ban.status_of_answer().is_some();
         }
     }
 }

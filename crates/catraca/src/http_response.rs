@@ -21,12 +21,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod denial_kind;
 mod problem_denial;
 pub mod ratelimit_headers;
 
-use catraca_core::decision::{Decision, Reason};
+use catraca_core::decision::Decision;
 use http::StatusCode;
 
+pub use denial_kind::DenialKind;
 pub use problem_denial::ProblemDenial;
 
 /// The media type of problems (RFC 9457).
@@ -34,15 +36,13 @@ pub const PROBLEM_JSON: &str = "application/problem+json";
 
 /// The status of a response that carries only the decision: 200 if it is allowed.
 pub fn response_status(decision: &Decision) -> StatusCode {
-    let ban_status = decision.status.and_then(|status| StatusCode::from_u16(status).ok());
-    match decision.reason {
-        // Envoy's ext_authz lets a request pass on 200 alone.
-        _ if decision.allowed => StatusCode::OK,
-        Reason::Blocklisted => StatusCode::FORBIDDEN,
-        Reason::Missing => StatusCode::BAD_REQUEST,
-        Reason::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        _ => ban_status.unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+    // Envoy's ext_authz lets a request pass on 200 alone.
+    if decision.allowed {
+        return StatusCode::OK;
     }
+    let ban_status = || decision.status.and_then(|status| StatusCode::from_u16(status).ok());
+    let own_status = DenialKind::of(decision.reason).status;
+    own_status.or_else(ban_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS)
 }
 
 /// `Retry-After` in whole seconds, rounded up, at least one; none when allowed, or when waiting

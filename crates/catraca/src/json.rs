@@ -5,6 +5,8 @@
 //! reads the same body back. A body must not add or omit information.
 
 mod bucket;
+#[cfg(feature = "client")]
+mod compact_reader;
 mod credit;
 mod decision;
 #[cfg(feature = "locks")]
@@ -15,6 +17,8 @@ mod tests;
 mod words;
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 use std::time::SystemTime;
 
 use crate::settlement::{BucketState, CreditResult, SettledRow, Settlement};
@@ -22,10 +26,12 @@ use catraca_core::decision::{Decision, DecisionRow, WindowQuota};
 use catraca_core::time::{Span, Time};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
-use serde::de::{Deserialize, Deserializer, Error};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 pub use bucket::BucketStateBody;
+#[cfg(feature = "client")]
+pub(crate) use compact_reader::read_json;
 pub use credit::{CreditBody, CreditedBucketBody};
 pub use decision::{DecisionBody, DecisionRowBody, WindowBody};
 #[cfg(feature = "locks")]
@@ -151,8 +157,8 @@ macro_rules! rows_by_body {
 
         impl<'de> Deserialize<'de> for JsonRows<'_, $value> {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let bodies = Vec::<$body>::deserialize(deserializer)?;
-                Ok(Self(Cow::Owned(bodies.into_iter().map(Into::into).collect())))
+                let rows = deserializer.deserialize_seq(RowsVisitor::<$body, $value>::new())?;
+                Ok(Self(Cow::Owned(rows)))
             }
         }
     )*};
@@ -162,6 +168,32 @@ rows_by_body! {
     DecisionRow => DecisionRowBody<'_>,
     WindowQuota => WindowBody,
     SettledRow => SettledRowBody<'_>,
+}
+
+/// Reads a list of bodies as the values that they mean, one after the other.
+struct RowsVisitor<B, T>(PhantomData<(B, T)>);
+
+impl<B, T> RowsVisitor<B, T> {
+    const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<'de, B: Deserialize<'de>, T: From<B>> Visitor<'de> for RowsVisitor<B, T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut bodies: A) -> Result<Vec<T>, A::Error> {
+        // Most decisions have one row.
+        let mut rows = Vec::with_capacity(1);
+        while let Some(body) = bodies.next_element::<B>()? {
+            rows.push(body.into());
+        }
+        Ok(rows)
+    }
 }
 
 fn millis(span: Option<Span>) -> Option<i64> {

@@ -195,6 +195,11 @@ impl Locks {
         sweep_error.or_else(|| self.store.background_error())
     }
 
+    /// How the deployment of the store makes callers slower, and the remedy. Nothing fails.
+    pub fn limitation(&self) -> Option<String> {
+        self.store.limitation()
+    }
+
     /// Rounds in which expired leases of a namespace could not be removed.
     pub fn failed_sweeps(&self) -> u64 {
         self.failed_sweeps.load(Ordering::Relaxed)

@@ -171,11 +171,11 @@ impl App {
             self.engine().block_exchange(&rules, namespace, policy, subject, proposal)?;
         let (blocked, receipt) = self.run_audited(by, exchange).await?;
         let blocked = blocked?;
-        let durable = receipt.await.is_durable();
+        let (recorded, durable) = self.confirm_act(receipt).await;
         let mut blocks = Vec::with_capacity(blocked.len());
         for (subject, reply) in blocked {
             let key = subject.key;
-            let row = match durable {
+            let row = match recorded {
                 true => self.read_records(move |records| records.block_of(key)).await?,
                 false => None,
             };
@@ -263,7 +263,8 @@ impl App {
         let exchange = self.engine().unblock_exchange(rows.collect());
         let (released, receipt) = self.run_audited(by, exchange).await?;
         let released = released?;
-        Ok((released, receipt.await.is_durable()))
+        let (_, durable) = self.confirm_act(receipt).await;
+        Ok((released, durable))
     }
 
     /// The error of a release of a block that has ended. Names the later block of the same key, if

@@ -7,13 +7,16 @@ use catraca_core::lists::AccessListEntry;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 use catraca_core::subject::Subject;
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 
 use super::blocks::ListedBlock;
 use super::facts::FactMap;
 use super::{App, AppError};
 use crate::error::Error;
-use crate::records::{BlockQuery, BlockRow, Incomplete, ListName, ListRow};
+use crate::records::{BlockQuery, BlockRow, Incomplete, KeyAttempts, ListName, ListRow, Records};
+
+/// How far back attempts are counted.
+const DAY: Span = Span::from_secs(86_400);
 
 /// All there is to know of a subject.
 #[derive(Clone, Debug)]
@@ -75,6 +78,8 @@ pub struct InspectedPolicy {
     pub row: DecisionRow,
     /// The message for the caller, if the policy would deny it.
     pub message: Option<String>,
+    /// The attempts of this key in the last day, if the records count those of single keys.
+    pub attempts: Option<KeyAttempts>,
 }
 
 impl App {
@@ -162,9 +167,32 @@ impl App {
             let message = decision.message;
             // A policy that `otherwise` selected instead is found under its own name.
             let own = decision.rows.into_iter().filter(|row| row.policy == policy.name);
-            found.extend(own.map(|row| InspectedPolicy { row, message: message.clone() }));
+            let keys = self.attempts_of(namespace, &policy.name, subject).await?;
+            found.extend(own.enumerate().map(|(index, row)| InspectedPolicy {
+                row,
+                message: message.clone(),
+                attempts: keys.get(index).copied().flatten(),
+            }));
         }
         Ok(found)
+    }
+
+    /// The attempts of each key of a policy; none if they are not counted.
+    async fn attempts_of(
+        &self,
+        namespace: &str,
+        policy: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<Option<KeyAttempts>>, AppError> {
+        if self.parts.records.as_ref().is_none_or(|records| !records.counts_keys()) {
+            return Ok(Vec::new());
+        }
+        let keys = self.engine().resolve_keys(&self.rules(), namespace, policy, subject)?;
+        let since = self.now().before(DAY);
+        let read = move |records: &Records| {
+            keys.iter().map(|subject| records.attempts(subject.key, since)).collect()
+        };
+        self.read_records(read).await
     }
 
     fn facts_of(&self, namespace: &str, subject: &Subject<'_>) -> Result<FactMap, AppError> {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use catraca_core::address::AddressRange;
+use catraca_core::facts::HASH_PREFIX;
 use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::located::names::{NAME_MAX, is_name};
 use catraca_core::request::VALUE_BYTES_MAX;
@@ -292,7 +293,8 @@ impl App {
     }
 }
 
-/// Refuses a name or value that no subject can have.
+/// Refuses a name or value that no subject can have, and a hash in the place of a value: only a
+/// caller that sends the hash itself would match.
 fn check_bounds(attribute: &str, value: &str) -> Result<(), AppError> {
     if !is_name(attribute) {
         let detail = format!(
@@ -306,6 +308,12 @@ fn check_bounds(attribute: &str, value: &str) -> Result<(), AppError> {
         let detail = format!(
             "the value of `{attribute}` has {} bytes and may have 1 to {VALUE_BYTES_MAX}",
             value.len()
+        );
+        return Err(AppError::invalid("bad-entry", detail));
+    }
+    if value.starts_with(HASH_PREFIX) {
+        let detail = format!(
+            "only facts may name a value by its hash: send the value of `{attribute}` itself"
         );
         return Err(AppError::invalid("bad-entry", detail));
     }

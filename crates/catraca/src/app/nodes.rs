@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use tokio::task::JoinHandle;
 
 use super::App;
+use crate::event::Event;
 use crate::shared::{HeartbeatReport, SharedStats, run_heartbeat};
 #[cfg(feature = "records")]
 use crate::store::StoreError;
@@ -16,6 +17,19 @@ impl App {
     /// Statistics of the connection to the shared store, if there is one.
     pub fn shared_stats(&self) -> Option<SharedStats> {
         self.parts.shared.as_ref().map(|shared| shared.stats())
+    }
+
+    /// Names this node for operators, with a shared store; the first call counts.
+    pub fn set_node_name(&self, name: &str) {
+        if let Some(shared) = &self.parts.shared {
+            shared.set_node_name(name);
+        }
+    }
+
+    /// Whether the records are those of this node alone, and other nodes have others.
+    #[cfg(feature = "records")]
+    pub fn has_own_records(&self) -> bool {
+        self.node_scope().is_some()
     }
 
     /// Runs heartbeats to the shared store on the current tokio runtime, until the application is
@@ -32,6 +46,13 @@ impl App {
         match &self.parts.shared {
             Some(shared) => Some(shared.heartbeat().await),
             None => None,
+        }
+    }
+
+    /// Publishes a block, a release or a reset to other nodes.
+    pub(super) fn notify_nodes(&self, event: &Event<'_>) {
+        if let Some(shared) = &self.parts.shared {
+            shared.notify(event);
         }
     }
 

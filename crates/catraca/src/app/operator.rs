@@ -13,6 +13,7 @@ use crate::event::Event;
 use crate::records::{
     Ack, AuditNote, Incomplete, Operator, Receipt, Record, RecordKind, Records, RecordsError,
 };
+use crate::shared::SharedDriver;
 
 /// The longest text of an operator, such as a reason, in characters: the same as in the catalog.
 pub const TEXT_MAX: usize = REASON_MAX;
@@ -22,6 +23,13 @@ const BARRIER_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Shows that its owner holds the lock under which lists, facts and modes change.
 pub(super) type ChangeGuard<'a> = tokio::sync::MutexGuard<'a, ()>;
+
+/// An act that was applied and whose records are queued.
+pub(super) struct ActReceipt {
+    pub records: Receipt,
+    /// Whether this node has applied a part of it without the shared store.
+    pub is_local: bool,
+}
 
 /// An operator, for a task that outlives the request.
 pub(super) struct OwnedOperator {
@@ -125,12 +133,17 @@ impl App {
         &self,
         by: &OwnedOperator,
         mut exchange: X,
-    ) -> Result<(Result<X::Answer, Error>, Receipt), AppError> {
+    ) -> Result<(Result<X::Answer, Error>, ActReceipt), AppError> {
         let records = self.required_records()?;
         let (answer, events) = self.drive(&mut exchange).await;
+        let is_local = events.is_local();
         let events = events.into_vec();
-        let receipt = records.record_events(Some(by.borrow()), &events);
-        events.iter().for_each(|event| self.engine().emit(event));
+        let records = records.record_events(Some(by.borrow()), &events);
+        let receipt = ActReceipt { records, is_local };
+        for event in &events {
+            self.notify_nodes(event);
+            self.engine().emit(event);
+        }
         if let Ok(answer) = &answer {
             self.report_summary(&exchange, answer);
         }
@@ -170,17 +183,72 @@ impl App {
         _order: &ChangeGuard<'_>,
         changes: Vec<Record>,
     ) -> Result<bool, AppError> {
-        let receipt = self.required_records()?.record(changes);
+        let records = self.required_records()?;
+        if let Some(shared) = self.node_scope() {
+            return Ok(self.write_shared_rules(shared, records, changes).await);
+        }
+        let modes = changes.iter().filter(|change| matches!(change.kind, RecordKind::Mode(..)));
+        let modes: Vec<RecordKind> = modes.map(|change| change.kind.clone()).collect();
+        let published = self.parts.shared.as_ref().map(|shared| shared.publish_modes(&modes));
+        let receipt = records.record(changes);
         let local_changes = self.engine().local_changes();
         let number = local_changes.last();
         let durable = receipt.await.is_durable();
         match durable {
             // Before other nodes are notified: the next read of this node contains the change.
-            true => local_changes.on_written(number),
+            true => {
+                local_changes.on_written(number);
+                if let (Some(shared), Some(at)) = (&self.parts.shared, published) {
+                    shared.forget_recorded_modes(&modes, at);
+                }
+            }
             false => local_changes.on_late(number),
         }
         self.publish_change().await;
         Ok(durable)
+    }
+}
+
+impl App {
+    /// The driver, if each node has records of its own.
+    pub(super) fn node_scope(&self) -> Option<&Arc<SharedDriver>> {
+        self.parts.shared.as_ref().filter(|shared| shared.is_node_scope())
+    }
+
+    /// Writes a change to the store, which is the authority, and to the records of this node. The
+    /// record is queued first: what another node changes later is recorded later.
+    async fn write_shared_rules(
+        &self,
+        shared: &SharedDriver,
+        records: &Records,
+        changes: Vec<Record>,
+    ) -> bool {
+        let local_changes = self.engine().local_changes();
+        let number = local_changes.last();
+        let kinds: Vec<RecordKind> = changes.iter().map(|change| change.kind.clone()).collect();
+        let receipt = records.record(changes);
+        let in_store = shared.write_rule_changes(&kinds).await;
+        if in_store {
+            local_changes.on_written(number);
+        }
+        // Its own history is as durable as its disk; the answer is about the store.
+        drop(receipt.await);
+        in_store
+    }
+
+    /// Waits until an act is recorded, or known not to be. Returns whether it is, and whether the
+    /// act is durable: with records of each node, if the store has applied it.
+    pub(super) async fn confirm_act(&self, receipt: ActReceipt) -> (bool, bool) {
+        let recorded = receipt.records.await.is_durable();
+        let durable = if self.node_scope().is_some() { !receipt.is_local } else { recorded };
+        (recorded, durable)
+    }
+
+    /// The other nodes that do not know of an act with this `durable` yet, as far as this node
+    /// knows them.
+    pub fn nodes_behind(&self, durable: bool) -> Vec<String> {
+        let shared = self.parts.shared.as_ref().filter(|_| !durable);
+        shared.map(|shared| shared.node_names()).unwrap_or_default()
     }
 }
 

@@ -2,9 +2,13 @@
 //!
 //! The identifier itself is written nowhere: the audit names only its attribute.
 
+use catraca_core::time::Time;
+
 use super::operator::OwnedOperator;
 use super::{App, AppError};
-use crate::records::{AuditNote, ErasureCounts, Operator, RecordKind, SubjectExport};
+use crate::records::{
+    AttributeValue, AuditNote, ErasureCounts, Operator, RecordKind, SubjectExport,
+};
 
 /// Everything that the records contain about an identifier.
 #[derive(Clone, Debug)]
@@ -20,7 +24,8 @@ pub struct ExportedSubject {
 pub struct ErasedSubject {
     /// Numbers of rows.
     pub counts: ErasureCounts,
-    /// Whether the audit of the erasure is on disk.
+    /// Whether the erasure and its audit are on disk; with records of each node, whether the store
+    /// has the order to erase for every other node.
     pub durable: bool,
 }
 
@@ -70,6 +75,7 @@ impl App {
             let change_order = app.parts.change_lock.lock().await;
             let now = app.now();
             let namespace = within.clone();
+            let is_ordered = app.erase_elsewhere(&about, within.as_deref(), now).await;
             let erased =
                 app.change_records(move |records| records.erase(&about, namespace.as_deref(), now));
             let counts = erased.await?;
@@ -82,10 +88,26 @@ impl App {
             }
             let target = one_value_of(within.as_deref(), &attribute);
             let note = RecordKind::Note(AuditNote { act: "erase".to_owned(), target });
-            let durable = app.record_change(&change_order, &by, vec![note]).await?;
-            Ok(ErasedSubject { counts, durable })
+            let recorded = app.record_change(&change_order, &by, vec![note]).await?;
+            Ok(ErasedSubject { counts, durable: is_ordered && recorded })
         })
         .await
+    }
+}
+
+impl App {
+    /// With records of each node: the other nodes erase it too, and the facts in the store. Returns
+    /// whether the store has both.
+    async fn erase_elsewhere(
+        &self,
+        about: &[AttributeValue],
+        within: Option<&str>,
+        now: Time,
+    ) -> bool {
+        let Some(shared) = self.node_scope() else { return true };
+        let is_published = shared.publish_erasure(about, within, now).await;
+        let is_forgotten = shared.forget_shared_facts(about, within).await;
+        is_published && is_forgotten
     }
 }
 

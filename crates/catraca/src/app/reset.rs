@@ -4,7 +4,8 @@ use catraca_core::subject::Subject;
 
 use super::operator::OwnedOperator;
 use super::{App, AppError};
-use crate::records::Operator;
+use crate::event::Event;
+use crate::records::{Operator, PolicyReset, RecordKind};
 
 /// The result of a reset of a whole policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl App {
             let exchange = app.engine().reset_exchange(keys);
             let (reset, receipt) = app.run_audited(&by, exchange).await?;
             reset?;
-            let durable = receipt.await.is_durable();
+            let (_, durable) = app.confirm_act(receipt).await;
             // Other nodes drop the key from their caches.
             app.publish_change().await;
             Ok(durable)
@@ -55,7 +56,9 @@ impl App {
         let policy = policy.to_owned();
         self.run_to_end(async move {
             let event = app.engine().advance_epoch(&policy)?;
-            let durable = app.record_audited(&by, &event)?.await.is_durable();
+            let in_store = app.share_epoch(&event).await;
+            let recorded = app.record_audited(&by, &event)?.await.is_durable();
+            let durable = in_store.unwrap_or(recorded);
             // Other nodes apply the reset at once, before the old blocks are ended.
             app.publish_change().await;
             let blocks = if durable { app.sweep_blocks().await } else { None };
@@ -64,6 +67,14 @@ impl App {
             Ok(PolicyResetResult { blocks, durable })
         })
         .await
+    }
+
+    /// With records of each node: writes the new epoch to the store; returns whether it has it.
+    async fn share_epoch(&self, event: &Event<'_>) -> Option<bool> {
+        let shared = self.node_scope()?;
+        let Event::PolicyReset { policy, epoch, .. } = event else { return None };
+        let reset = PolicyReset { policy: policy.to_string(), epoch: *epoch };
+        Some(shared.write_rule_changes(&[RecordKind::ResetPolicy(reset)]).await)
     }
 
     /// Ends the blocks of earlier epochs and returns how many; `None` if the records failed. The

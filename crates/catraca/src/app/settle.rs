@@ -12,6 +12,8 @@ use catraca_core::outcome::{BodySize, Outcome};
 use catraca_core::subject::Subject;
 use tokio::runtime::Handle;
 
+#[cfg(feature = "records")]
+use super::operator::ActReceipt;
 use super::{App, AppError};
 use crate::engine::{CheckRef, Settle};
 use crate::settlement::{SettleState, SettledRow, Settlement};
@@ -81,18 +83,29 @@ impl App {
         let rules = self.rules();
         let mut exchange = self.engine().settle_exchange(&rules, call)?;
         let (settlement, events) = self.drive(&mut exchange).await;
+        #[cfg(feature = "records")]
+        let is_local = events.is_local();
         let events = events.into_vec();
         #[cfg(feature = "records")]
-        let receipt =
-            self.parts.records.as_ref().map(|records| records.record_events(None, &events));
-        events.iter().for_each(|event| self.engine().emit(event));
+        let receipt = self
+            .parts
+            .records
+            .as_ref()
+            .map(|records| ActReceipt { records: records.record_events(None, &events), is_local });
+        for event in &events {
+            self.notify_nodes(event);
+            self.engine().emit(event);
+        }
         let settlement = settlement?;
         self.report_summary(&exchange, &settlement);
         let must_be_durable = must_be_durable(&rules.catalog, &settlement);
         #[cfg(feature = "records")]
         let durable = match receipt {
             _ if !must_be_durable => None,
-            Some(receipt) => Some(receipt.await.is_durable()),
+            Some(receipt) => {
+                let (_, durable) = self.confirm_act(receipt).await;
+                Some(durable)
+            }
             None => Some(false),
         };
         #[cfg(not(feature = "records"))]

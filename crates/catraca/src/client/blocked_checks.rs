@@ -49,9 +49,14 @@ impl BlockedChecks {
         Self { entries, count, entries_max, staleness, secret: random_bytes() }
     }
 
+    /// Whether no check is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
     /// The denial of a check that a block denied a short time ago, with the waits that are left.
     pub fn find(&self, check: &Check<'_>, at: Time) -> Option<Decision> {
-        if self.count.load(Ordering::Relaxed) == 0 {
+        if self.is_empty() {
             return None;
         }
         let key = self.key(check);

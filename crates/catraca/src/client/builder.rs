@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::blocked_checks::BlockedChecks;
 use super::check_queue::CheckQueue;
-use super::fail_mode::FailMode;
+use super::fail_mode::{FailMode, LocalFailureWarning};
 use super::pool::ConnectionPool;
 use super::server_tls::ServerTls;
 use super::server_url::ServerUrl;
@@ -197,6 +197,7 @@ impl ClientBuilder {
             queue: self.batching.then(|| Arc::new(CheckQueue::default())),
             blocked: BlockedChecks::new(self.blocked_max, self.block_staleness),
             addresses: AddressWatch::default(),
+            local_failure: LocalFailureWarning::default(),
         };
         let parts = Arc::new(parts);
         Ok(Client { parts, deadline: self.deadline, fail_mode: self.fail_mode })

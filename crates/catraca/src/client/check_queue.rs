@@ -104,8 +104,9 @@ async fn send_batch(
 ) {
     if batch.len() == 1 {
         let Some(single) = batch.pop() else { return };
-        let sending = transport.send_check(single.body, &permit);
-        if let Ok(result) = timeout_at(single.deadline, sending).await {
+        let sending = transport.send_check(single.body, &permit, Instant::now());
+        if let Ok(answer) = timeout_at(single.deadline, sending).await {
+            let result = answer.and_then(|answer| answer.read_decision(&transport));
             let _ = single.answer.send(result);
         }
         return;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use catraca_core::decision::{Decision, Reason};
 use catraca_core::policy::Mode;
@@ -33,6 +34,24 @@ pub enum FailMode {
     Local(LocalDecision),
 }
 
+/// Whether the failure of a client's local decision was reported. Once is enough: it may fail for
+/// every check.
+#[derive(Default)]
+pub(super) struct LocalFailureWarning {
+    is_given: AtomicBool,
+}
+
+impl LocalFailureWarning {
+    fn give_once(&self, error: &Error) {
+        if !self.is_given.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                %error,
+                "the server is unavailable and the local decision failed: such checks are denied"
+            );
+        }
+    }
+}
+
 impl FailMode {
     /// Decides with an engine of this process, which has its own counters.
     pub fn local<S: Store + 'static>(engine: Arc<Engine<S>>) -> Self {
@@ -45,6 +64,7 @@ impl FailMode {
         check: &Check<'_>,
         error: ClientError,
         at: Time,
+        warning: &LocalFailureWarning,
     ) -> Result<Decision, ClientError> {
         if !error.is_unavailable() {
             return Err(error);
@@ -55,7 +75,10 @@ impl FailMode {
             Self::Closed => Ok(unavailable(false, at)),
             Self::Local(decide) => Ok(match decide(check) {
                 Ok(decision) => Decision { degraded: true, ..decision },
-                Err(_) => unavailable(false, at),
+                Err(local) => {
+                    warning.give_once(&local);
+                    unavailable(false, at)
+                }
             }),
         }
     }
@@ -99,6 +122,8 @@ fn unavailable(allowed: bool, at: Time) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Client;
+    use crate::client::log_buffer::LogBuffer;
     use catraca_core::catalog::Catalog;
 
     fn unreachable() -> ClientError {
@@ -108,7 +133,8 @@ mod tests {
     #[test]
     fn a_decision_of_the_fail_mode_says_so() {
         let check = Check::new("login", [("ip", "::1")]);
-        let decide = |mode: FailMode| mode.decide(&check, unreachable(), Time::ZERO);
+        let warning = LocalFailureWarning::default();
+        let decide = |mode: FailMode| mode.decide(&check, unreachable(), Time::ZERO, &warning);
         let open = decide(FailMode::Open).unwrap();
         let closed = decide(FailMode::Closed).unwrap();
         assert!(open.allowed && !closed.allowed);
@@ -123,7 +149,9 @@ mod tests {
         let catalog = Catalog::parse("[policy.login]\nby = ['ip']\nfixed = '1 per 1h'").unwrap();
         let mode = FailMode::local(Arc::new(Engine::new(catalog)));
         let check = Check::new("login", [("ip", "::1")]);
-        let decide = |check: &Check<'_>| mode.decide(check, unreachable(), Time::ZERO).unwrap();
+        let warning = LocalFailureWarning::default();
+        let decide =
+            |check: &Check<'_>| mode.decide(check, unreachable(), Time::ZERO, &warning).unwrap();
         assert!(decide(&check).allowed);
         let denied = decide(&check);
         assert!(!denied.allowed && denied.degraded && denied.reason == Reason::OverLimit);
@@ -136,7 +164,29 @@ mod tests {
         let check = Check::new("login", [("ip", "::1")]);
         let code = "unknown-gate".to_owned();
         let refused = ClientError::Refused { status: 404, code, detail: String::new() };
-        let decided = FailMode::Open.decide(&check, refused.clone(), Time::ZERO);
+        let warning = LocalFailureWarning::default();
+        let decided = FailMode::Open.decide(&check, refused.clone(), Time::ZERO, &warning);
         assert_eq!(decided, Err(refused));
+    }
+
+    /// Regression: a client whose local decision fails denied every check, and nothing said why.
+    #[tokio::test]
+    async fn a_local_decision_that_fails_is_a_warning_once_per_client() {
+        let log = LogBuffer::default();
+        let _subscriber = log.subscribe();
+        let catalog = Catalog::parse("[policy.login]\nby = ['ip']\nfixed = '1 per 1h'").unwrap();
+        let engine = Arc::new(Engine::new(catalog));
+        for clients in 1..=2 {
+            // Nothing listens on port 1, and the engine knows no such gate.
+            let client = Client::builder("http://127.0.0.1:1");
+            let client = client.fail(FailMode::local(Arc::clone(&engine))).build().unwrap();
+            for _ in 0..3 {
+                let denied = client.check(&Check::new("other", [("ip", "::1")])).await.unwrap();
+                assert!(!denied.allowed && denied.reason == Reason::Unavailable);
+            }
+            let text = log.text();
+            assert_eq!(text.matches("the local decision failed").count(), clients, "{text}");
+            assert!(text.contains("other"), "it names the gate: {text}");
+        }
     }
 }

@@ -75,8 +75,7 @@ impl ConnectionPool {
     }
 
     /// An idle connection that can take a request.
-    pub fn take(&self) -> Option<HttpSender> {
-        let now = Instant::now();
+    pub fn take(&self, now: Instant) -> Option<HttpSender> {
         let mut idle = self.idle.lock();
         while let Some(connection) = idle.pop_back() {
             if now.duration_since(connection.since) >= self.idle_max {
@@ -136,14 +135,14 @@ mod tests {
             ends.push(end);
         }
         advance(Duration::from_secs(29)).await;
-        let used = pool.take().unwrap();
+        let used = pool.take(Instant::now()).unwrap();
         pool.give_back(used);
         advance(Duration::from_secs(1)).await;
-        let used = pool.take().unwrap();
-        assert!(pool.take().is_none(), "the other one was idle for 30 s");
+        let used = pool.take(Instant::now()).unwrap();
+        assert!(pool.take(Instant::now()).is_none(), "the other one was idle for 30 s");
         pool.give_back(used);
         advance(Duration::from_secs(30)).await;
-        assert!(pool.take().is_none());
+        assert!(pool.take(Instant::now()).is_none());
     }
 
     #[tokio::test]
@@ -155,7 +154,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         pool.give_back(sender);
-        assert!(pool.take().is_none());
+        assert!(pool.take(Instant::now()).is_none());
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ use super::builder::ClientBuildError;
 
 /// Makes TLS connections to one host.
 pub struct ServerTls {
-    connector: TlsConnector,
+    config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
@@ -36,12 +36,22 @@ impl ServerTls {
             .with_no_client_auth();
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| failed(format!("{host:?} is no name for a certificate")))?;
-        Ok(Self { connector: TlsConnector::from(Arc::new(config)), name })
+        Ok(Self { config: Arc::new(config), name })
+    }
+
+    /// The same, with the protocols that the client can speak, the preferred one first. The server
+    /// chooses one of them in the handshake (ALPN).
+    #[must_use]
+    pub fn offering(&self, protocols: &[&[u8]]) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        Self { config: Arc::new(config), name: self.name.clone() }
     }
 
     /// Runs the TLS handshake on a connection.
     pub async fn handshake(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        self.connector.connect(self.name.clone(), stream).await
+        let connector = TlsConnector::from(Arc::clone(&self.config));
+        connector.connect(self.name.clone(), stream).await
     }
 }
 

@@ -12,13 +12,13 @@ use catraca_core::decision::Decision;
 use catraca_core::time::Time;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::client_error::ClientError;
 use super::pool::{ConnectionPermit, ConnectionPool, HttpSender};
@@ -26,7 +26,7 @@ use super::server_tls::ServerTls;
 use super::server_url::ServerUrl;
 use crate::clock::{Clock, SystemClock};
 use crate::engine::random_bytes;
-use crate::json::DecisionBody;
+use crate::json::{DecisionBody, read_json};
 
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -116,8 +116,17 @@ impl HttpAnswer {
         &'a self,
         transport: &Transport,
     ) -> Result<T, ClientError> {
-        let read = serde_json::from_slice(&self.body);
+        // One look at the whole text costs less than one at each string in it.
+        let text = str::from_utf8(&self.body);
+        let text = text.map_err(|error| transport.incompatible(&error.to_string()))?;
+        let read = read_json(text);
         read.map_err(|error| transport.incompatible(&error.to_string()))
+    }
+
+    /// The decision that the answer to a check or a peek contains.
+    pub fn read_decision(&self, transport: &Transport) -> Result<Decision, ClientError> {
+        let body: DecisionBody<'_> = self.read(transport)?;
+        Ok(body.into_decision(transport.now()))
     }
 }
 
@@ -154,11 +163,10 @@ impl Transport {
         &self,
         body: Bytes,
         permit: &ConnectionPermit,
-    ) -> Result<Decision, ClientError> {
+        now: Instant,
+    ) -> Result<HttpAnswer, ClientError> {
         let request = self.request(Method::POST, self.check_uri.clone(), body);
-        let answer = self.send(request, permit).await.map_err(|failure| failure.error)?;
-        let body: DecisionBody<'_> = answer.read(self)?;
-        Ok(body.into_decision(self.now()))
+        self.send(request, permit, now).await.map_err(|failure| failure.error)
     }
 
     /// Makes a call once.
@@ -205,7 +213,7 @@ impl Transport {
             is_written: false,
         })?;
         let request = self.request(call.method.clone(), uri, call.body.clone());
-        self.send(request, permit).await
+        self.send(request, permit, Instant::now()).await
     }
 
     /// Sends a request on an idle connection, or on a new one.
@@ -213,8 +221,9 @@ impl Transport {
         &self,
         mut request: Request<Full<Bytes>>,
         _permit: &ConnectionPermit,
+        now: Instant,
     ) -> Result<HttpAnswer, SendFailure> {
-        while let Some(mut sender) = self.pool.take() {
+        while let Some(mut sender) = self.pool.take(now) {
             if sender.ready().await.is_err() {
                 continue;
             }
@@ -227,7 +236,9 @@ impl Transport {
                 },
             }
         }
-        let mut sender = self.connect().await.map_err(|error| self.unreachable(&error))?;
+        // Boxed: a handshake is large, and would make every call larger.
+        let connected = Box::pin(self.connect()).await;
+        let mut sender = connected.map_err(|error| self.unreachable(&error))?;
         match sender.try_send_request(request).await {
             Ok(response) => self.read_answer(response, sender).await,
             Err(mut error) => Err(match error.take_message() {
@@ -243,8 +254,7 @@ impl Transport {
         sender: HttpSender,
     ) -> Result<HttpAnswer, SendFailure> {
         let (head, body) = response.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| self.interruption(&*error))?.to_bytes();
+        let body = read_body(body).await.map_err(|error| self.interruption(&*error))?;
         self.pool.give_back(sender);
         Ok(HttpAnswer { status: head.status, headers: head.headers, body })
     }
@@ -337,6 +347,19 @@ where
     // Ends with the connection; its errors also reach the sender and the body.
     tokio::spawn(connection);
     Ok(sender)
+}
+
+/// The whole body. One that arrives in one piece is not copied.
+async fn read_body(body: Incoming) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
+    let mut body = Limited::new(body, ANSWER_BYTES_MAX);
+    let Some(frame) = body.frame().await else { return Ok(Bytes::new()) };
+    // A frame without data has trailers, which are not read.
+    let first = frame?.into_data().unwrap_or_default();
+    if body.is_end_stream() {
+        return Ok(first);
+    }
+    let rest = body.collect().await?.to_bytes();
+    Ok(if rest.is_empty() { first } else { [first, rest].concat().into() })
 }
 
 /// Whether the server, or a proxy before it, could not execute the call now.

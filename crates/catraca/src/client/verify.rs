@@ -230,9 +230,8 @@ impl AddressWatch {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
+    use crate::client::log_buffer::LogBuffer;
 
     #[test]
     fn many_checks_with_one_address_are_reported_until_another_comes() {
@@ -249,33 +248,15 @@ mod tests {
         assert_eq!(watch.warning(), None);
     }
 
-    /// The lines of a log.
-    #[derive(Clone, Default)]
-    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
-
-    impl std::io::Write for LogBuffer {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn one_address_in_all_checks_is_logged_once_without_a_call() {
         let log = LogBuffer::default();
-        let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let _subscriber = log.subscribe();
         let watch = AddressWatch::default();
-        tracing::subscriber::with_default(subscriber, || {
-            for _ in 0..3 * SAME_ADDRESS_CHECKS {
-                watch.note(&Subject::from([("ip", "10.0.0.1")]));
-            }
-        });
-        let text = String::from_utf8(log.0.lock().clone()).unwrap();
+        for _ in 0..3 * SAME_ADDRESS_CHECKS {
+            watch.note(&Subject::from([("ip", "10.0.0.1")]));
+        }
+        let text = log.text();
         assert_eq!(text.matches("same-address").count(), 1, "{text}");
         assert!(text.contains("all 100 checks had the same `ip`"), "{text}");
     }

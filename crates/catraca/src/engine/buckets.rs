@@ -35,6 +35,17 @@ pub struct BucketObservation<'a> {
     pub policy: &'a str,
     /// Whole tokens.
     pub available: i64,
+    /// The size of the upstream's bucket, if it is known. If ours is smaller, for example because
+    /// of a `margin`, the difference is taken off: else a reconciliation would use the margin up.
+    pub capacity: Option<i64>,
+}
+
+impl BucketObservation<'_> {
+    /// The level that a bucket of this size may have.
+    fn level_for(&self, size: i64) -> i64 {
+        let reserve = self.capacity.map_or(0, |capacity| capacity.saturating_sub(size).max(0));
+        self.available.saturating_sub(reserve)
+    }
 }
 
 /// A bucket that applies to a subject, with the row that reads it.
@@ -132,7 +143,8 @@ impl<S> Engine<S> {
         for state in states {
             let available = state.available;
             // Larger amounts could not be computed exactly.
-            if available.unsigned_abs() > COST_MAX.unsigned_abs() {
+            let capacity = state.capacity.unwrap_or(0);
+            if available.unsigned_abs().max(capacity.unsigned_abs()) > COST_MAX.unsigned_abs() {
                 let policy = state.policy.to_owned();
                 return Err(Refusal::BadLevel { policy, available }.into());
             }
@@ -148,7 +160,7 @@ impl<S> Engine<S> {
                     key: bucket.row.counter().key,
                     terms: bucket.terms,
                     shared: bucket.row.shared,
-                    available: state.available,
+                    available: state.level_for(bucket.terms.size),
                     observed_at,
                 });
                 policies.push(rules.catalog.policy(bucket.policy).name.clone());

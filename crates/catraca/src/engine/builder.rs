@@ -30,6 +30,7 @@ pub struct Builder {
     options: MemoryOptions,
     namespaces: Vec<String>,
     listener: Option<EventListener>,
+    report_keys: bool,
     sharding: Sharding,
 }
 
@@ -42,6 +43,7 @@ impl Builder {
             options: MemoryOptions::default(),
             namespaces: Vec::new(),
             listener: None,
+            report_keys: false,
             sharding: Sharding::Unsharded,
         }
     }
@@ -83,10 +85,25 @@ impl Builder {
         self
     }
 
+    /// Gives the events of decisions the keys of their rows, which costs a digest for each private
+    /// value. Records that count the attempts of single keys need it.
+    #[must_use]
+    pub fn report_keys(mut self, is_wanted: bool) -> Self {
+        self.report_keys = is_wanted;
+        self
+    }
+
     /// Whether a secret was set.
     #[cfg(feature = "shared")]
     pub(crate) fn has_secret(&self) -> bool {
         self.secret.is_some()
+    }
+
+    /// Encrypts messages between nodes.
+    #[cfg(all(feature = "shared", feature = "records"))]
+    pub(crate) fn message_sealer(&self) -> catraca_core::ticket::MessageSealer {
+        let secret = self.secret.clone().unwrap_or_else(|| Secret::from_bytes(random_bytes()));
+        catraca_core::ticket::MessageSealer::new(&secret)
     }
 
     /// For a store with several servers, groups keys as the catalog's `shard_by` says.
@@ -163,6 +180,7 @@ impl Builder {
             ban_storms: Mutex::default(),
             unlisted: Mutex::default(),
             listener: self.listener,
+            report_keys: self.report_keys,
             sharding: self.sharding,
         }
     }

@@ -1,12 +1,13 @@
 //! Check and peek: plans the batch of a gate, and turns the reply into a decision.
 
 mod check_plan;
+mod row_keys;
 
 use catraca_core::batch::{Batch, CheckReply, Reply, RowVerdict};
 use catraca_core::cell::Block;
 use catraca_core::conclude::{conclude, conclude_from_list};
 use catraca_core::decision::{Decision, DecisionRow};
-use catraca_core::plan::{KeyScope, Plan, display_parts, plan_check};
+use catraca_core::plan::{KeyScope, Plan};
 use catraca_core::policy::Name;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
@@ -35,13 +36,20 @@ pub enum CheckMode {
 }
 
 /// A check in progress.
+///
+/// It is large, so it is planned in place: returning it from one function to the next would copy it
+/// each time.
 pub(crate) struct CheckExchange<'e, 'r, 's, S> {
     engine: &'e Engine<S>,
     rules: &'r RuleSet,
     check: &'e Check<'s>,
     mode: CheckMode,
     ticket: TicketForm,
-    progress: CheckProgress<'r, 's>,
+    /// The decision of a list entry. The store is not called then.
+    list_decision: Option<Box<Decision>>,
+    planned: PlannedCheck<'r, 's>,
+    /// The keys of the decision's rows, if the engine reports them.
+    keys: Vec<Option<SubjectKey>>,
 }
 
 /// How the caller gets the ticket of an admitted check.
@@ -52,13 +60,6 @@ enum TicketForm {
     Unsealed(Option<Ticket>),
 }
 
-enum CheckProgress<'r, 's> {
-    /// A list decides; the store is not called.
-    ByList(Option<Box<Decision>>),
-    /// The store decides.
-    ByStore(PlannedCheck<'r, 's>),
-}
-
 /// The batch of a check, and after the reply to it, the reply.
 struct PlannedCheck<'r, 's> {
     plan: Plan<'r, 's>,
@@ -66,6 +67,21 @@ struct PlannedCheck<'r, 's> {
     unlisted: bool,
     reply: Option<CheckReply>,
     source: ReplySource,
+    /// Whether other nodes may decide on another copy of the store.
+    is_doubtful: bool,
+}
+
+impl PlannedCheck<'_, '_> {
+    #[inline]
+    fn new(mode: CheckMode) -> Self {
+        Self {
+            plan: Plan::new(mode == CheckMode::Peek),
+            unlisted: false,
+            reply: None,
+            source: ReplySource::Store,
+            is_doubtful: false,
+        }
+    }
 }
 
 impl<S: Store> Engine<S> {
@@ -83,48 +99,36 @@ impl<S: Store> Engine<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn check(&self, check: &Check<'_>) -> Result<Decision, Error> {
-        let rules = self.rules.load();
-        self.run(&mut self.check_exchange(&rules, check, CheckMode::Check)?)
+        self.decide(check, CheckMode::Check)
     }
 
     /// Returns the decision that a check would return. Charges nothing and starts no block, so the
     /// numbers are those before the charge.
     pub fn peek(&self, check: &Check<'_>) -> Result<Decision, Error> {
+        self.decide(check, CheckMode::Peek)
+    }
+
+    #[inline]
+    fn decide(&self, check: &Check<'_>, mode: CheckMode) -> Result<Decision, Error> {
         let rules = self.rules.load();
-        self.run(&mut self.check_exchange(&rules, check, CheckMode::Peek)?)
+        let mut exchange = CheckExchange::new(self, &rules, check, mode);
+        exchange.plan()?;
+        self.run(&mut exchange)
     }
 }
 
 impl<S> Engine<S> {
     /// Validates a check, selects its policies and plans its batch.
-    #[inline]
+    #[cfg(feature = "shared")]
     pub(crate) fn check_exchange<'e, 's>(
         &'e self,
         rules: &'e RuleSet,
         check: &'e Check<'s>,
         mode: CheckMode,
     ) -> Result<CheckExchange<'e, 'e, 's, S>, Error> {
-        check.validate()?;
-        // Before the lists: an undeclared gate without a default is refused even for a listed
-        // caller.
-        let gate = rules.policies_for(check.gate)?;
-        self.gate_exchange(rules, &gate, check, mode)
-    }
-
-    /// Like [`Self::check_exchange`], for a valid check whose gate is known.
-    #[inline]
-    pub(super) fn gate_exchange<'e, 's>(
-        &'e self,
-        rules: &'e RuleSet,
-        gate: &GatePolicies<'_>,
-        check: &'e Check<'s>,
-        mode: CheckMode,
-    ) -> Result<CheckExchange<'e, 'e, 's, S>, Error> {
-        let progress = match self.decide_by_list(rules, check)? {
-            Some(decision) => CheckProgress::ByList(Some(Box::new(decision))),
-            None => CheckProgress::ByStore(self.plan_gate(rules, gate, check, mode)?),
-        };
-        Ok(CheckExchange { engine: self, rules, check, mode, ticket: TicketForm::Sealed, progress })
+        let mut exchange = CheckExchange::new(self, rules, check, mode);
+        exchange.plan()?;
+        Ok(exchange)
     }
 
     /// Selects the policies of a gate and plans the batch. Reads no state and no clock.
@@ -134,15 +138,14 @@ impl<S> Engine<S> {
         rules: &'r RuleSet,
         gate: &GatePolicies<'_>,
         check: &Check<'s>,
-        mode: CheckMode,
-    ) -> Result<PlannedCheck<'r, 's>, Refusal> {
-        let selected = rules.selector(check.namespace).select(gate.policies, &check.subject)?;
+        planned: &mut PlannedCheck<'r, 's>,
+    ) -> Result<(), Refusal> {
+        planned.unlisted = gate.is_default;
+        let plan = &mut planned.plan;
+        let selector = rules.selector(check.namespace);
+        selector.select_into(gate.policies, &check.subject, &mut plan.rows)?;
         let scope = KeyScope { unlisted: gate.unlisted, ..self.scope(rules, check.namespace) };
-        let is_peek = mode == CheckMode::Peek;
-        let next_id = || self.ids.next();
-        let plan = plan_check(&rules.catalog, &scope, check, selected, is_peek, next_id)?;
-        let unlisted = gate.is_default;
-        Ok(PlannedCheck { plan, unlisted, reply: None, source: ReplySource::Store })
+        plan.plan_batch(&rules.catalog, &scope, check, || self.ids.next())
     }
 
     /// The decision of a list entry, which applies to the whole gate and comes before its policies.
@@ -150,16 +153,57 @@ impl<S> Engine<S> {
         &self,
         rules: &RuleSet,
         check: &Check<'_>,
-    ) -> Result<Option<Decision>, Error> {
+    ) -> Result<Option<Box<Decision>>, Error> {
         if !check.lists || rules.has_no_list_entries(check.namespace) {
             return Ok(None);
         }
         let now = self.clock.now();
         let found = rules.list_entry_for(check.namespace, &check.subject, &self.digester, now)?;
         let decide = |found: DecidingEntry<'_>| {
-            conclude_from_list(&rules.catalog, found.entry, found.allows, now)
+            Box::new(conclude_from_list(&rules.catalog, found.entry, found.allows, now))
         };
         Ok(found.map(decide))
+    }
+}
+
+impl<'e, 'r, 's, S> CheckExchange<'e, 'r, 's, S> {
+    #[inline]
+    pub(super) fn new(
+        engine: &'e Engine<S>,
+        rules: &'r RuleSet,
+        check: &'e Check<'s>,
+        mode: CheckMode,
+    ) -> Self {
+        Self {
+            engine,
+            rules,
+            check,
+            mode,
+            ticket: TicketForm::Sealed,
+            list_decision: None,
+            planned: PlannedCheck::new(mode),
+            keys: Vec::new(),
+        }
+    }
+
+    /// Validates the check, selects its policies and plans its batch.
+    #[inline]
+    pub(super) fn plan(&mut self) -> Result<(), Error> {
+        self.check.validate()?;
+        // Before the lists: an undeclared gate without a default is refused even for a listed
+        // caller.
+        let gate = self.rules.policies_for(self.check.gate)?;
+        self.plan_gate(&gate)
+    }
+
+    /// Like [`Self::plan`], for a valid check whose gate is known.
+    #[inline]
+    pub(super) fn plan_gate(&mut self, gate: &GatePolicies<'_>) -> Result<(), Error> {
+        self.list_decision = self.engine.decide_by_list(self.rules, self.check)?;
+        if self.list_decision.is_none() {
+            self.engine.plan_gate(self.rules, gate, self.check, &mut self.planned)?;
+        }
+        Ok(())
     }
 }
 
@@ -168,18 +212,15 @@ impl<S> Exchange for CheckExchange<'_, '_, '_, S> {
 
     #[inline]
     fn batch(&self) -> Option<&Batch> {
-        match &self.progress {
-            CheckProgress::ByStore(planned) if planned.reply.is_none() => Some(&planned.plan.batch),
-            _ => None,
-        }
+        let is_decided = self.list_decision.is_some() || self.planned.reply.is_some();
+        (!is_decided).then_some(&self.planned.plan.batch)
     }
 
     #[inline]
     fn on_reply(&mut self, reply: StoreReply) -> Result<(), Error> {
-        let CheckProgress::ByStore(planned) = &mut self.progress else {
-            return Err(StoreError::mismatched_reply().into());
-        };
+        let planned = &mut self.planned;
         planned.source = reply.source;
+        planned.is_doubtful = reply.is_doubtful;
         #[cfg_attr(not(feature = "shared"), expect(unused_variables, reason = "one source only"))]
         let check_reply = planned.reply.insert(check_reply(reply.reply)?);
         match reply.source {
@@ -197,18 +238,20 @@ impl<S> Exchange for CheckExchange<'_, '_, '_, S> {
 
     #[inline]
     fn conclude(&mut self, events: &mut Events) -> Result<Decision, Error> {
-        let no_reply = StoreError::mismatched_reply;
-        let planned = match &mut self.progress {
-            CheckProgress::ByList(decision) => return Ok(*decision.take().ok_or_else(no_reply)?),
-            CheckProgress::ByStore(planned) => planned,
-        };
-        let reply = planned.reply.take().ok_or_else(no_reply)?;
-        let mut decision = conclude(&self.rules.catalog, &planned.plan, &reply);
+        if let Some(decision) = self.list_decision.take() {
+            return Ok(*decision);
+        }
+        let planned = &self.planned;
+        let reply = planned.reply.as_ref().ok_or_else(StoreError::mismatched_reply)?;
+        let mut decision = conclude(&self.rules.catalog, &planned.plan, reply);
         decision.unlisted = planned.unlisted;
         decision.cached = planned.source.is_block_cache();
-        decision.degraded |= planned.source.is_local();
+        decision.degraded |= planned.source.is_local() || planned.is_doubtful;
         if self.mode == CheckMode::Check {
-            self.finish_check(&reply, &mut decision, events);
+            self.finish_check(&mut decision, events);
+            if self.engine.report_keys {
+                self.keys = self.row_keys();
+            }
         }
         Ok(decision)
     }
@@ -217,33 +260,31 @@ impl<S> Exchange for CheckExchange<'_, '_, '_, S> {
     fn summary<'d>(&'d self, decision: &'d Decision) -> Option<Event<'d>> {
         let namespace = self.check.namespace;
         let gate = self.check.gate;
+        let keys = &self.keys;
         // A peek is not an event: it changes nothing.
-        (self.mode == CheckMode::Check).then_some(Event::Decided { namespace, gate, decision })
+        let is_event = self.mode == CheckMode::Check;
+        is_event.then_some(Event::Decided { namespace, gate, decision, keys })
     }
 
     #[cfg(feature = "shared")]
     fn localize(&mut self, nodes: i64) -> bool {
-        if let CheckProgress::ByStore(planned) = &mut self.progress {
-            local_share::to_local_plan(&self.rules.catalog, &mut planned.plan, nodes);
-        }
+        local_share::to_local_plan(&self.rules.catalog, &mut self.planned.plan, nodes);
         true
     }
 
     #[cfg(feature = "shared")]
     fn failure_modes(&self) -> FailureModes {
-        match &self.progress {
-            CheckProgress::ByStore(planned) if self.mode == CheckMode::Check => {
-                local_share::failure_modes(&self.rules.catalog, &planned.plan)
-            }
-            _ => FailureModes::new(),
+        if self.mode == CheckMode::Peek {
+            return FailureModes::new();
         }
+        local_share::failure_modes(&self.rules.catalog, &self.planned.plan)
     }
 }
 
 impl<S> CheckExchange<'_, '_, '_, S> {
     /// Adds the ticket, and the events of blocks and low-water marks. Not for a peek.
-    fn finish_check(&mut self, reply: &CheckReply, decision: &mut Decision, events: &mut Events) {
-        let CheckProgress::ByStore(planned) = &mut self.progress else { return };
+    fn finish_check(&mut self, decision: &mut Decision, events: &mut Events) {
+        let Some(reply) = &self.planned.reply else { return };
         // A request without a route names no gate, so it cannot have misspelt one.
         if decision.unlisted
             && self.check.gate != UNROUTED
@@ -255,7 +296,7 @@ impl<S> CheckExchange<'_, '_, '_, S> {
                 nearest: self.rules.catalog.nearest_gate(self.check.gate).map(Name::from),
             });
         }
-        let body = planned.plan.body.take().filter(|_| reply.passed);
+        let body = self.planned.plan.body.take().filter(|_| reply.passed);
         if events.is_wanted() {
             self.push_blocks(reply, events);
             self.push_low_water(decision, events);
@@ -283,7 +324,7 @@ impl<S> CheckExchange<'_, '_, '_, S> {
     }
 
     fn push_blocks(&self, reply: &CheckReply, events: &mut Events) {
-        let CheckProgress::ByStore(PlannedCheck { plan, .. }) = &self.progress else { return };
+        let plan = &self.planned.plan;
         let Batch::Check(batch) = &plan.batch else { return };
         // A row without terms denies because its key is missing. It is not in the batch, so it must
         // be left out before zipping with the replies.
@@ -293,12 +334,7 @@ impl<S> CheckExchange<'_, '_, '_, S> {
             let Some(block) = &reply.block else { continue };
             let policy = &self.rules.catalog.policy(row.policy).name;
             let block = BlockEvent {
-                subject: SubjectKey {
-                    key: check_row.key,
-                    namespace: self.check.namespace.to_owned(),
-                    policy: policy.to_string(),
-                    parts: display_parts(&self.rules.catalog, &self.engine.digester, &row.parts),
-                },
+                subject: self.subject_key(check_row.key, row),
                 epoch: self.rules.epoch(policy),
                 // An excess is one of this key alone.
                 first_of_act: None,
@@ -309,8 +345,7 @@ impl<S> CheckExchange<'_, '_, '_, S> {
     }
 
     fn push_low_water(&self, decision: &Decision, events: &mut Events) {
-        let CheckProgress::ByStore(PlannedCheck { plan, .. }) = &self.progress else { return };
-        for (selected, row) in plan.rows.iter().zip(&decision.rows) {
+        for (selected, row) in self.planned.plan.rows.iter().zip(&decision.rows) {
             let mark = self.rules.catalog.policy(selected.policy).low_water;
             let Some((mark, (remaining, limit))) = mark.zip(row.remaining.zip(row.limit)) else {
                 continue;

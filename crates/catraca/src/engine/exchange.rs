@@ -104,6 +104,8 @@ where
 pub(crate) struct StoreReply {
     pub reply: Reply,
     pub source: ReplySource,
+    /// Whether other nodes may decide on another copy of the store.
+    pub is_doubtful: bool,
 }
 
 /// Where a reply comes from.
@@ -155,13 +157,33 @@ pub(crate) enum BatchTarget {
 #[derive(Debug)]
 pub(crate) struct Events {
     is_wanted: bool,
+    /// Whether this node has applied a part of the operation without the shared store.
+    #[cfg(all(feature = "shared", feature = "records"))]
+    is_local: bool,
     list: Vec<Event<'static>>,
 }
 
 impl Events {
     /// Collects events if anything will read them; building one allocates.
     pub fn new(is_wanted: bool) -> Self {
-        Self { is_wanted, list: Vec::new() }
+        Self {
+            is_wanted,
+            #[cfg(all(feature = "shared", feature = "records"))]
+            is_local: false,
+            list: Vec::new(),
+        }
+    }
+
+    /// Notes that this node has applied a part of the operation without the shared store.
+    #[cfg(all(feature = "shared", feature = "records"))]
+    pub fn set_local(&mut self) {
+        self.is_local = true;
+    }
+
+    /// Whether this node has applied a part of the operation without the shared store.
+    #[cfg(all(feature = "shared", feature = "records"))]
+    pub fn is_local(&self) -> bool {
+        self.is_local
     }
 
     /// Whether events are collected.
@@ -190,11 +212,15 @@ impl<S: Store> Engine<S> {
     #[inline]
     pub(crate) fn run<X: Exchange>(&self, exchange: &mut X) -> Result<X::Answer, Error> {
         let mut events = Events::new(self.listener.is_some());
+        if !events.is_wanted() {
+            return self.drive(exchange, &mut events);
+        }
         let answer = self.drive(exchange, &mut events);
         self.emit_all(&events);
-        let answer = answer?;
-        self.emit_summary(exchange, &answer);
-        Ok(answer)
+        if let Ok(answer) = &answer {
+            self.emit_summary(exchange, answer);
+        }
+        answer
     }
 
     /// Carries batches to the store and replies back until the operation has its answer.
@@ -206,7 +232,8 @@ impl<S: Store> Engine<S> {
     ) -> Result<X::Answer, Error> {
         while let Some(batch) = exchange.batch() {
             let reply = self.store.apply(batch, When::Store)?;
-            exchange.on_reply(StoreReply { reply, source: ReplySource::Store })?;
+            let source = ReplySource::Store;
+            exchange.on_reply(StoreReply { reply, source, is_doubtful: false })?;
         }
         exchange.conclude(events)
     }

@@ -14,6 +14,7 @@ use catraca_core::refusal::Refusal;
 use catraca_core::request::{Check, DEFAULT_NAMESPACE};
 use catraca_core::subject::{AttributeValue, Subject};
 
+use super::check::CheckExchange;
 use super::gate_error::GateError;
 use super::{CheckMode, Engine};
 use crate::error::Error;
@@ -178,12 +179,15 @@ impl<const N: usize, S: Store> GateHandle<'_, N, S> {
         let rules = self.engine.rules.load();
         let (catalog, policies) = &self.resolved;
         let is_resolved = Arc::ptr_eq(catalog, &rules.catalog) && check.gate == &*self.gate;
-        if !is_resolved {
-            return self.engine.run(&mut self.engine.check_exchange(&rules, check, mode)?);
+        let mut exchange = CheckExchange::new(self.engine, &rules, check, mode);
+        if is_resolved {
+            check.validate()?;
+            let gate = GatePolicies { policies, unlisted: None, is_default: false };
+            exchange.plan_gate(&gate)?;
+        } else {
+            exchange.plan()?;
         }
-        check.validate()?;
-        let gate = GatePolicies { policies, unlisted: None, is_default: false };
-        self.engine.run(&mut self.engine.gate_exchange(&rules, &gate, check, mode)?)
+        self.engine.run(&mut exchange)
     }
 }
 

@@ -81,8 +81,8 @@ pub enum ResumeError {
     /// The store is bound to other records.
     #[error(
         "the store is bound to the records {theirs}, not to {ours}: nodes that share a store \
-         must share records in PostgreSQL; to bind the store to these records, see \
-         \"Other records\" in docs/guide/shared.md"
+         must share records in PostgreSQL, or all set [records] scope = \"node\" over Redis; to \
+         bind the store to these records, see \"Other records\" in docs/guide/shared.md"
     )]
     OtherRecords {
         /// The records given.
@@ -204,6 +204,9 @@ pub(crate) struct ResumeBatches {
     freed: Vec<Key>,
     /// Reset keys of the next batch.
     forgotten: Vec<Key>,
+    /// The ends that the blocks of released and reset keys would have had.
+    #[cfg(feature = "shared")]
+    ends: std::collections::HashMap<Key, Time>,
     /// The ids of all tiers of the catalog: each may have a counter of its own.
     tiers: BTreeSet<u32>,
     /// The run-time allowlist.
@@ -227,6 +230,8 @@ impl ResumeBatches {
             blocks: Vec::new(),
             freed: Vec::new(),
             forgotten: Vec::new(),
+            #[cfg(feature = "shared")]
+            ends: Default::default(),
             tiers: tiers.map(|tier| tier.id).collect(),
             allow: Vec::new(),
             block: Vec::new(),
@@ -239,10 +244,16 @@ impl ResumeBatches {
 
     /// Adds one item; returns the batches to apply now.
     pub fn add(&mut self, item: RestoredItem) -> Vec<Batch> {
+        #[cfg(feature = "shared")]
+        if let RestoredItem::Released(key, Some(end)) | RestoredItem::ResetKey(key, Some(end)) =
+            item
+        {
+            self.ends.insert(key, end);
+        }
         match item {
             RestoredItem::Block(key, block) => return self.add_block(key, block),
-            RestoredItem::Released(key) => return self.add_release(key),
-            RestoredItem::ResetKey(key) => return self.add_reset(key),
+            RestoredItem::Released(key, _) => return self.add_release(key),
+            RestoredItem::ResetKey(key, _) => return self.add_reset(key),
             RestoredItem::Debt(debt) => return self.add_debt(&debt),
             RestoredItem::List(ListName::Allow, entry) => self.allow.push(entry),
             RestoredItem::List(ListName::Block, entry) => self.block.push(entry),
@@ -274,6 +285,22 @@ impl ResumeBatches {
         }
         let next = next.with_epochs(&self.epochs).with_lists(self.allow, self.block, digester);
         next.with_catalog_counting(Arc::clone(&rules.catalog))
+    }
+
+    /// A batch for a store that has lost a release and that other nodes use: ends only the block
+    /// that was released, not one that was started since. A reset is only a release: the store has
+    /// counted again.
+    #[cfg(feature = "shared")]
+    pub fn limit_releases(&self, batch: Batch) -> Batch {
+        let end_of = |key: Key| self.ends.get(&key).copied();
+        let row = |key: Key| Some(UnblockRow { key, only_until: Some(end_of(key)?) });
+        match batch {
+            Batch::Unblock(rows) => {
+                Batch::Unblock(rows.into_iter().filter_map(|freed| row(freed.key)).collect())
+            }
+            Batch::Reset(keys) => Batch::Unblock(keys.into_iter().filter_map(row).collect()),
+            other => other,
+        }
     }
 
     /// Counts the blocks for which the store had no room.

@@ -60,13 +60,16 @@ pub fn terms_fields(terms: &Terms) -> Vec<TextField> {
 
 /// The fields of a ban rule, without its reason, which identifies it.
 pub fn ban_fields(ban: &BanRule) -> Vec<TextField> {
-    let BanRule { when, penalty, reason: _, after, status, message } = ban;
+    let BanRule { when, penalty, reason: _, after, status, message, .. } = ban;
+    let BanRule { answer_status, answer_message, .. } = ban;
     vec![
         ("when", Some(when.source().to_owned())),
         ("for", Some(describe_block(*penalty))),
         ("after", after.map(|rate| rate.to_string())),
         ("status", status.map(|status| status.to_string())),
         ("message", message.as_deref().map(str::to_owned)),
+        ("answer_status", answer_status.map(|status| status.to_string())),
+        ("answer_message", answer_message.as_deref().map(str::to_owned)),
     ]
 }
 

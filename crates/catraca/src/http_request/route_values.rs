@@ -45,7 +45,10 @@ impl RequestParts<'_> {
         let reader = SourceReader { parts: self, path, body: &body };
         let mut values = RouteValues::default();
         for (name, source) in &route.set {
-            let value = reader.value(source)?;
+            if values.attributes.iter().any(|(own, _)| own == name) {
+                continue;
+            }
+            let value = reader.value(source)?.filter(|value| !value.is_empty());
             values.attributes.extend(value.map(|value| (name.clone(), value)));
         }
         if let Some(source) = &route.reference {

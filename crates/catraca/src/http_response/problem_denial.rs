@@ -1,16 +1,15 @@
 //! A denial as problem+json, with the problem types of the IANA registry.
 
-use catraca_core::decision::{Decision, Reason};
+use catraca_core::decision::Decision;
 use http::StatusCode;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::retry_after_secs;
+#[cfg(feature = "schema")]
+use super::denial_kind::QUOTA_EXCEEDED;
+use super::{DenialKind, retry_after_secs};
 use crate::json::ReasonWord;
-
-/// The `type` of most denials.
-const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 /// A denial, as a gateway forwards it.
 #[derive(Clone, Debug, Serialize)]
@@ -43,18 +42,9 @@ pub struct ProblemDenial<'a> {
 impl<'a> ProblemDenial<'a> {
     /// The body of a denial with this status.
     pub fn new(decision: &'a Decision, status: StatusCode) -> Self {
-        let problem_type = match decision.reason {
-            Reason::Blocked => {
-                "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
-            }
-            Reason::Unavailable => {
-                "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-            }
-            _ => QUOTA_EXCEEDED,
-        };
         let denying = decision.rows.iter().filter(|row| !row.allowed);
         Self {
-            r#type: problem_type,
+            r#type: DenialKind::of(decision.reason).problem_type,
             title: status.canonical_reason(),
             status: status.as_u16(),
             detail: decision.message.as_deref(),

@@ -36,6 +36,7 @@ pub struct DecisionBody<'a> {
     #[cfg_attr(feature = "schema", schemars(example = false))]
     degraded: bool,
     /// The catalog's revision.
+    #[serde(borrow)]
     #[cfg_attr(feature = "schema", schemars(example = &"9f2c61d0a7b3e845"))]
     revision: Cow<'a, str>,
     /// Text for the caller.
@@ -60,6 +61,7 @@ pub struct DecisionBody<'a> {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "DecisionRow"))]
 pub struct DecisionRowBody<'a> {
+    #[serde(borrow)]
     #[cfg_attr(feature = "schema", schemars(example = &"login"))]
     policy: Cow<'a, str>,
     /// The attribute, if the policy counts each attribute on its own.
@@ -84,6 +86,10 @@ pub struct DecisionRowBody<'a> {
     retry_after_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blocked_until: Option<InstantText>,
+    /// The escalation level of the active block: how many escalating offences are remembered. The
+    /// next one lasts longer. Absent without a block, and if none escalated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<u32>,
     /// What this check was charged, or holds until it is settled.
     #[cfg_attr(feature = "schema", schemars(example = 1))]
     charged: i64,
@@ -151,6 +157,7 @@ impl<'a> From<&'a DecisionRow> for DecisionRowBody<'a> {
             reset_after_ms: millis(row.reset_after),
             retry_after_ms: millis(row.retry_after),
             blocked_until: row.blocked_until.map(InstantText),
+            level: row.level,
             charged: row.charged,
             mode: row.mode.into(),
             windows: JsonRows::borrow(&row.windows),
@@ -211,6 +218,7 @@ impl From<DecisionRowBody<'_>> for DecisionRow {
             reset_after: from_millis(row.reset_after_ms),
             retry_after: from_millis(row.retry_after_ms),
             blocked_until: row.blocked_until.map(|InstantText(until)| until),
+            level: row.level,
             charged: row.charged,
             mode: row.mode.into(),
             windows: row.windows.into_vec(),

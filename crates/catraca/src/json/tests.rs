@@ -44,6 +44,11 @@ fn read_back(decision: &Decision) -> Decision {
     let body: DecisionBody<'_> = serde_json::from_str(&json).unwrap();
     let read = body.into_decision(decision.at);
     assert_eq!(serde_json::to_string(&AsJson(&read)).unwrap(), json);
+    #[cfg(feature = "client")]
+    {
+        let body: DecisionBody<'_> = super::read_json(&json).unwrap();
+        assert_eq!(body.into_decision(decision.at), read);
+    }
     read
 }
 

@@ -136,10 +136,9 @@ mod tests {
 
     #[test]
     fn bodies_have_the_words_of_logs_and_metrics() {
-        use {CreditRejection as C, Origin as O, Reason as R, SettleState as S};
-        let reasons = [R::Ok, R::OverLimit, R::Blocked, R::Blocklisted, R::Allowlisted];
-        for reason in reasons.into_iter().chain([R::TooCostly, R::Missing, R::Unavailable]) {
-            assert_eq!(word(&ReasonWord::from(reason)), reason.as_str());
+        use {CreditRejection as C, Origin as O, SettleState as S};
+        for reason in Reason::ALL {
+            assert_eq!(word(&ReasonWord::from(*reason)), reason.as_str());
         }
         for mode in [Mode::Enforce, Mode::Shadow, Mode::Off] {
             assert_eq!(word(&ModeWord::from(mode)), mode.as_str());

@@ -27,9 +27,16 @@ const RETRIES_PER_TTL: u32 = 10;
 pub struct Lock<S: LockService> {
     service: S,
     grant: LeaseGrant,
-    loss: watch::Receiver<Option<LeaseLoss>>,
+    state: watch::Receiver<GuardState>,
     /// Ends the renewals. Dropped without a message, it also releases the lease.
     stop: Option<oneshot::Sender<()>>,
+}
+
+/// What the renewals know of the lease.
+#[derive(Debug, Default)]
+struct GuardState {
+    loss: Option<LeaseLoss>,
+    renewal_error: Option<String>,
 }
 
 impl<S: LockService> Lock<S> {
@@ -45,7 +52,7 @@ impl<S: LockService> Lock<S> {
         let may_have_waited = request.wait_ms.is_some_and(|wait_ms| wait_ms > 0);
         let now = Instant::now();
         let begun_at = if may_have_waited && renew_at <= now { now } else { asked_at };
-        let (report, loss) = watch::channel(None);
+        let (report, state) = watch::channel(GuardState::default());
         let (stop, stopped) = oneshot::channel();
         let renewals = LeaseRenewals {
             service: service.clone(),
@@ -57,7 +64,7 @@ impl<S: LockService> Lock<S> {
             stopped,
         };
         tokio::spawn(renewals.run(report));
-        Self { service, grant, loss, stop: Some(stop) }
+        Self { service, grant, state, stop: Some(stop) }
     }
 
     /// The fencing token: higher than that of every earlier grant in the namespace. Send it with
@@ -73,15 +80,21 @@ impl<S: LockService> Lock<S> {
 
     /// How the lease was lost; `None` while it is held.
     pub fn loss(&self) -> Option<LeaseLoss> {
-        *self.loss.borrow()
+        self.state.borrow().loss
+    }
+
+    /// Why the last renewal failed; `None` if it succeeded. It is tried again until the lease
+    /// expires, and a lease that expired after failed renewals keeps the last error.
+    pub fn renewal_error(&self) -> Option<String> {
+        self.state.borrow().renewal_error.clone()
     }
 
     /// Completes when the lease is lost: then stop the work that it protects.
     pub async fn until_lost(&self) -> LeaseLoss {
-        let mut loss = self.loss.clone();
+        let mut state = self.state.clone();
         // An error means that the renewals were stopped without a report: with their runtime.
-        let reported = loss.wait_for(Option::is_some).await;
-        reported.ok().and_then(|loss| *loss).unwrap_or(LeaseLoss::Expired)
+        let reported = state.wait_for(|state| state.loss.is_some()).await;
+        reported.ok().and_then(|state| state.loss).unwrap_or(LeaseLoss::Expired)
     }
 
     /// Releases the lease, and reports how. Dropping the guard releases it too, without a report.
@@ -116,7 +129,7 @@ struct LeaseRenewals<S> {
 }
 
 impl<S: LockService> LeaseRenewals<S> {
-    async fn run(mut self, report: watch::Sender<Option<LeaseLoss>>) {
+    async fn run(mut self, report: watch::Sender<GuardState>) {
         let loss = loop {
             if self.stopped_before_renewal().await {
                 return;
@@ -132,6 +145,12 @@ impl<S: LockService> LeaseRenewals<S> {
                 }
                 renewal = timeout_at(self.expires_at, renewal) => renewal,
             };
+            let error = match &renewal {
+                Ok(Ok(_)) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some("no answer before the lease expired".to_owned()),
+            };
+            report.send_modify(|state| state.renewal_error = error);
             match renewal {
                 Ok(Ok(LeaseRenewal::Extended { ttl })) => {
                     self.ttl = duration(ttl);
@@ -145,7 +164,7 @@ impl<S: LockService> LeaseRenewals<S> {
                 Err(_) => break LeaseLoss::Expired,
             }
         };
-        report.send_replace(Some(loss));
+        report.send_modify(|state| state.loss = Some(loss));
     }
 
     /// Sleeps until the next renewal, at most until the lease expires. Returns whether the guard

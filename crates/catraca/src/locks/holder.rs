@@ -32,7 +32,9 @@ impl Locks {
         // An unknown lease has no kind; the store then replies that it has no holder.
         let kind = self.kind_of(namespace, proof).await?.unwrap_or_default();
         let ttl = terms.ttl(&kind, ttl_ms)?;
-        let op = LockOp::Renew { proof: proof.clone(), ttl, durability: terms.durability };
+        let grace = terms.grace(&kind);
+        let durability = terms.durability;
+        let op = LockOp::Renew { proof: proof.clone(), ttl, durability, grace };
         let answer = self.ask(namespace, &op).await?;
         let LockOutcome::Renewed(reply) = answer.outcome else {
             return Err(LockError::unexpected_reply());
@@ -66,11 +68,7 @@ impl Locks {
         reacquire: bool,
         terms: &LockTerms,
     ) -> Result<Confirmation, LockError> {
-        // Only a slot that is taken again is a new grant, which a failover may have to delay.
-        let grace = match reacquire {
-            true => self.grace_of(namespace, proof, terms).await?,
-            false => Span::ZERO,
-        };
+        let grace = self.grace_of(namespace, proof, terms).await?;
         let op = LockOp::Confirm { proof: proof.clone(), again: reacquire, grace };
         let LockOutcome::Confirmed(reply) = self.ask(namespace, &op).await?.outcome else {
             return Err(LockError::unexpected_reply());

@@ -76,7 +76,7 @@ impl LockError {
 impl From<StoreError> for LockError {
     fn from(error: StoreError) -> Self {
         let why = match error {
-            StoreError::Unavailable { reason } => reason,
+            StoreError::Unavailable { reason } | StoreError::Moving { reason } => reason,
             other => other.to_string(),
         };
         Self::StoreUnavailable { why }

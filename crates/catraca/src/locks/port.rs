@@ -68,6 +68,11 @@ pub trait LockStore: Send + Sync + 'static {
         None
     }
 
+    /// How the deployment of the store makes callers slower, and the remedy. Nothing fails.
+    fn limitation(&self) -> Option<String> {
+        None
+    }
+
     /// Stops granting, and writes what the next start needs.
     fn close(&self) -> LockStoreClosing<'_> {
         Box::pin(std::future::ready(Ok(())))

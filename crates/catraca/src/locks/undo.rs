@@ -91,9 +91,14 @@ impl UndoGuard<'_> {
 impl Drop for UndoGuard<'_> {
     fn drop(&mut self) {
         let Some(key) = self.key else { return };
-        // Outside a runtime, as at the end of the process, the lease expires at its time.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(self.undoer.clone().undo(self.namespace.into(), key));
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn(self.undoer.clone().undo(self.namespace.into(), key));
+            }
+            // Outside a runtime, as at the end of the process, the lease expires at its time.
+            Err(_) => {
+                self.undoer.failures.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 }

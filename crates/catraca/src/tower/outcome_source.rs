@@ -26,16 +26,34 @@ pub(super) struct OutcomeSource {
 }
 
 impl OutcomeSource {
-    /// Adds headers. A text that is not the name of a header is left out: no response has it.
+    /// Adds headers. A text that is not the name of a header is left out, with a warning: no
+    /// response has it.
     pub fn add_headers<N: Into<String>>(&mut self, names: impl IntoIterator<Item = N>) {
-        let names = names.into_iter().filter_map(|name| HeaderName::try_from(name.into()).ok());
-        self.headers.extend(names);
+        let name = |name: N| {
+            let name = name.into();
+            let parsed = HeaderName::try_from(&name).ok();
+            if parsed.is_none() {
+                tracing::warn!(name, "not the name of a header: no outcome will contain it");
+            }
+            parsed
+        };
+        self.headers.extend(names.into_iter().filter_map(name));
     }
 
     /// Reads fields such as `body.usage.total_tokens` of event streams. A text that is not a field
-    /// of a body is left out: no event has it.
+    /// of a body is left out, with a warning: no event has it.
     pub fn add_event_fields<T: AsRef<str>>(&mut self, fields: impl IntoIterator<Item = T>) {
-        let path = |field: T| field.as_ref().strip_prefix("body.").and_then(JsonPath::parse);
+        let path = |field: T| {
+            let field = field.as_ref();
+            let parsed = field.strip_prefix("body.").and_then(JsonPath::parse);
+            if parsed.is_none() {
+                tracing::warn!(
+                    field,
+                    "not a field of a body: write it as `body.usage.total_tokens`"
+                );
+            }
+            parsed
+        };
         let added = fields.into_iter().filter_map(path);
         self.event_fields = self.event_fields.iter().cloned().chain(added).collect();
     }

@@ -1,6 +1,7 @@
 //! Records in SQLite: history, audit, queries, retention and privacy. `conformance` runs
 //! the same suite on PostgreSQL.
 
+mod attempts;
 mod engine;
 mod helpers;
 mod history_and_audit;

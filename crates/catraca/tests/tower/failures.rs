@@ -32,6 +32,8 @@ fn failing_engine() -> Engine<FailingStore> {
 
 #[tokio::test]
 async fn a_failing_limiter_closes_the_gate_unless_it_is_set_to_open() {
+    // A thread without a subscriber could turn the log line off for the tests that read it.
+    let (_lines, _guard) = LogLines::capture();
     let layer = RateLimitLayer::new(failing_engine(), "login").by_peer_address();
     let closed = send(&layer, request()).await;
     assert_eq!(closed.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -60,6 +62,19 @@ async fn a_limiter_that_keeps_failing_writes_one_line_of_each_kind() {
     let count = |message: &str| text.lines().filter(|line| line.contains(message)).count();
     assert_eq!((count("was rejected"), count("passed unchecked")), (1, 1), "{text}");
     assert!(text.contains("connection to db.internal lost"), "{text}");
+}
+
+/// Regression: a misspelt name was left out without a word, and the rules that read it never
+/// matched.
+#[tokio::test]
+async fn a_name_that_no_response_can_have_is_a_warning() {
+    let (lines, _guard) = LogLines::capture();
+    let layer = RateLimitLayer::new(failing_engine(), "login").by_peer_address();
+    let layer = layer.outcome_headers(["x-score", "x score"]);
+    drop(layer.outcome_event_fields(["body.usage.total_tokens", "usage.total_tokens"]));
+    let text = lines.text();
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(text.contains("x score") && text.contains("usage.total_tokens"), "{text}");
 }
 
 /// The guards of all clients respond with this problem.

@@ -11,7 +11,7 @@ use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 use catraca_core::ticket::Ticket;
 
-use super::{CheckExchange, CheckMode, CheckProgress, PlannedCheck, TicketForm};
+use super::{CheckExchange, CheckMode, PlannedCheck, TicketForm};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::rule_set::RuleSet;
@@ -44,7 +44,8 @@ impl<S: Store> Engine<S> {
         let rules = &*rules.0;
         check.validate()?;
         let gate = rules.policies_for(check.gate)?;
-        let planned = self.plan_gate(rules, &gate, &check, CheckMode::Check);
+        let mut planned = PlannedCheck::new(CheckMode::Check);
+        let planned = self.plan_gate(rules, &gate, &check, &mut planned).map(|()| planned);
         // Boxed, because a plan is large and waits for its turn in a list.
         Ok(Box::new(CheckPlan { rules, check, planned }))
     }
@@ -67,14 +68,12 @@ impl<S: Store> Engine<S> {
         plan: Box<CheckPlan<'_, '_>>,
     ) -> Result<(Decision, Option<Ticket>), Error> {
         let CheckPlan { rules, check, planned } = *plan;
-        let progress = match self.decide_by_list(rules, &check)? {
-            Some(decision) => CheckProgress::ByList(Some(Box::new(decision))),
-            None => CheckProgress::ByStore(planned?),
-        };
-        let mode = CheckMode::Check;
-        let ticket = TicketForm::Unsealed(None);
-        let check = &check;
-        let mut exchange = CheckExchange { engine: self, rules, check, mode, ticket, progress };
+        let mut exchange = CheckExchange::new(self, rules, &check, CheckMode::Check);
+        exchange.ticket = TicketForm::Unsealed(None);
+        exchange.list_decision = self.decide_by_list(rules, &check)?;
+        if exchange.list_decision.is_none() {
+            exchange.planned = planned?;
+        }
         let decision = self.run(&mut exchange)?;
         match exchange.ticket {
             TicketForm::Sealed => Ok((decision, None)),

@@ -2,7 +2,7 @@
 
 use catraca_core::batch::{RowSettlement, SettleReply};
 use catraca_core::conclude::render;
-use catraca_core::policy::Mode;
+use catraca_core::policy::{BanRule, Mode};
 use catraca_core::ticket::{Ticket, TicketRow};
 use catraca_core::time::Time;
 
@@ -48,7 +48,7 @@ fn settled_row(rules: &RuleSet, row: &TicketRow, result: &RowSettlement, now: Ti
     let ban = policy.zip(result.rule).and_then(|(policy, rule)| policy.bans.get(usize::from(rule)));
     let wait =
         result.blocked_until.filter(|until| !until.is_forever()).map(|until| until.since(now));
-    let message = ban.and_then(|ban| ban.message.as_ref());
+    let message = ban.and_then(|ban| ban.message_of_answer());
     SettledRow {
         policy: policy.map_or_else(|| row.policy.as_str().into(), |policy| policy.name.clone()),
         attribute: row.attribute().map(Into::into),
@@ -57,7 +57,7 @@ fn settled_row(rules: &RuleSet, row: &TicketRow, result: &RowSettlement, now: Ti
         blocked_until: result.blocked_until.filter(|until| !until.is_forever()),
         blocked_by: result.started,
         reason: ban.map(|ban| ban.reason.clone()),
-        status: ban.and_then(|ban| ban.status),
+        status: ban.and_then(BanRule::status_of_answer),
         message: message.map(|text| render(text, wait, rules.catalog.language)),
     }
 }

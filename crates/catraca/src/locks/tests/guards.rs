@@ -134,6 +134,7 @@ async fn a_guard_that_cannot_renew_is_lost_when_its_lease_expires() {
     assert_eq!(lock.until_lost().await, LeaseLoss::Expired);
     // Renewed after 1 s and 2 s, for 3 s each.
     assert_eq!(begun.elapsed().as_secs(), 5);
+    assert_eq!(lock.renewal_error(), Some(LockError::Stopping.to_string()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,10 +142,12 @@ async fn a_renewal_that_fails_for_a_while_keeps_the_lease() {
     let renewals_left = Arc::new(AtomicU32::new(0));
     let service = FailingLocks { inner: service(), renewals_left: Arc::clone(&renewals_left) };
     let lock = service.lock(request()).await.unwrap().unwrap();
+    assert_eq!(lock.renewal_error(), None);
     sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(lock.renewal_error(), Some(LockError::Stopping.to_string()));
     renewals_left.store(u32::MAX, Ordering::SeqCst);
     sleep(Duration::from_secs(30)).await;
-    assert_eq!(lock.loss(), None);
+    assert_eq!((lock.loss(), lock.renewal_error()), (None, None));
 }
 
 #[tokio::test(start_paused = true)]

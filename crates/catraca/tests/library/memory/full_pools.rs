@@ -8,11 +8,10 @@ use catraca_core::batch::{
 };
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::limit::{Limit, Penalty};
-use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::Span;
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use super::helpers::{
     START, answer, apply, block, bucket, count_blocked, fixed, inflight, key, row, store, strict,
@@ -73,25 +72,7 @@ fn block_proposal(origin: Origin) -> BlockProposal {
 }
 
 fn settle_row(number: u64, limit: Limit) -> SettleRow {
-    SettleRow {
-        ticket_index: 0,
-        key: key(number),
-        family: 1,
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 1,
-        at: START,
-        price: Price::Units(1),
-        debt: false,
-        penalty: None,
-        upstream: None,
-        shadow: false,
-        lease: 0,
-        on_full: OnFailure::Local,
-        bans: SmallVec::new(),
-        watch: None,
-    }
+    SettleRow { family: 1, held: 1, ..SettleRow::new(key(number), limit, START) }
 }
 
 fn settle(memory: &Memory, number: u64, row: SettleRow) -> RowSettlement {

@@ -10,7 +10,6 @@ use catraca_core::batch::{Batch, CheckBatch, CheckReply, CheckRow, Reply, RowRep
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
-use catraca_core::policy::OnFailure;
 use catraca_core::time::{Span, Time};
 use smallvec::{SmallVec, smallvec};
 
@@ -71,19 +70,7 @@ pub fn inflight(limit: i64, hold: Span) -> Limit {
 }
 
 pub fn row(key: Key, limit: Limit) -> CheckRow {
-    CheckRow {
-        key,
-        family: 1,
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 1,
-        penalty: None,
-        shadow: false,
-        count_denied: false,
-        lease: 1,
-        on_full: OnFailure::Local,
-    }
+    CheckRow { family: 1, lease: 1, ..CheckRow::new(key, limit) }
 }
 
 /// A row whose excess starts a block.

@@ -48,7 +48,7 @@ fn an_absurd_view_of_a_bucket_is_refused() {
     let text = "[policy.read]\nby = [\"user\"]\nbucket = { size = 5, refill = \"1 per 1m\" }\n";
     let engine = Engine::new(Catalog::parse(text).expect("a catalog"));
     for available in [i64::MIN, i64::MIN + 1, i64::MAX] {
-        let state = BucketObservation { policy: "read", available };
+        let state = BucketObservation { policy: "read", available, capacity: None };
         let subject = [("user", "u")].into();
         assert!(engine.reconcile("default", &subject, Time::ZERO, &[state]).is_err());
     }

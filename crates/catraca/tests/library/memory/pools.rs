@@ -8,7 +8,6 @@ use catraca_core::cell::CellKind;
 use catraca_core::cell::block::Origin;
 use catraca_core::digest::Key;
 use catraca_core::limit::Limit;
-use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::time::{Span, Time};
 use smallvec::SmallVec;
@@ -154,23 +153,10 @@ fn references_that_lapsed_are_not_counted_as_dropped() {
 
 fn settle(memory: &Memory, number: u64, expires: Time) -> SettleReply {
     let row = SettleRow {
-        ticket_index: 0,
-        key: key(number),
         family: 1,
-        tier_counter: None,
-        shared: None,
-        limit: bucket(10, HOUR),
         held: 1,
-        at: START,
         price: Price::Units(3),
-        debt: false,
-        penalty: None,
-        upstream: None,
-        shadow: false,
-        lease: 0,
-        on_full: OnFailure::Local,
-        bans: SmallVec::new(),
-        watch: None,
+        ..SettleRow::new(key(number), bucket(10, HOUR), START)
     };
     let mark = key(OTHERS + number);
     let rows = vec![row];

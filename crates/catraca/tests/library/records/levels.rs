@@ -105,7 +105,8 @@ fn a_block_of_fixed_length_after_a_restart_does_not_shorten_how_long_a_level_is_
 fn a_level_that_is_remembered_is_not_purged() {
     let database = TestDatabase::new();
     let retention = Retention { history: secs(60), ..Retention::default() };
-    let records = Records::open(&database.url(), Options { retention }).unwrap();
+    let records =
+        Records::open(&database.url(), Options { retention, ..Options::default() }).unwrap();
     write(&records, vec![block(10, 70, 2)]);
     assert_eq!(records.purge(at(70 + 3_600)).unwrap().blocks, 0);
     assert_eq!(records.purge(at(70 + 3_600 + 61)).unwrap().blocks, 1);

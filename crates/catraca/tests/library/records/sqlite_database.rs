@@ -91,3 +91,11 @@ fn to_text(value: &ValueRef<'_>) -> String {
         other => format!("{other:?}"),
     }
 }
+
+/// The start of the last 24 hours, where PostgreSQL has `NOW() - INTERVAL '24 hours'`.
+pub const DAY_AGO: &str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours')";
+
+/// The error of a statement that must fail.
+pub fn execute_error(database: &TestDatabase, sql: &str) -> String {
+    Connection::open(database.path()).unwrap().execute(sql, []).unwrap_err().to_string()
+}

@@ -35,7 +35,7 @@ fn a_newer_schema_is_refused_by_name() {
     let database = database_with_a_block();
     execute(&database.path(), "PRAGMA user_version = 99");
     let error = open_error(&database);
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 10, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 11, .. }), "{error}");
     assert!(error.to_string().contains("catraca.db") && error.to_string().contains("newer"));
     assert_eq!(query_column::<i64>(&database.path(), "SELECT count(*) FROM blocks"), [1]);
 }
@@ -227,7 +227,7 @@ fn a_half_made_first_start_is_made_again() {
     fs::write(database.file("catraca.db.new"), "half").unwrap();
     database.open().close();
     assert!(!database.file("catraca.db.new").exists());
-    assert_eq!(query_column::<i64>(&database.path(), "PRAGMA user_version"), [10]);
+    assert_eq!(query_column::<i64>(&database.path(), "PRAGMA user_version"), [11]);
 }
 
 #[cfg(unix)]

@@ -5,7 +5,7 @@ use catraca::{
     App, AppError, BlockProposal, Check, Error, Outcome, Refusal, Settle, Span, Subject,
 };
 
-use super::helpers::{check, heartbeat, pair, poll_ready, secs, settle};
+use super::helpers::{check, heartbeat, node, pair, poll_ready, secs, settle};
 
 const CATALOG: &str = r#"
 [policy.local]
@@ -141,6 +141,22 @@ fn what_was_decided_alone_is_settled_alone() {
     assert_eq!(again.state.as_str(), "again");
     let state = poll_ready(app.bucket_state("default", "paid", &Subject::from_iter([("ip", IP)])));
     assert_eq!(state.unwrap().balance, 30, "the store was not charged");
+}
+
+/// Regression: the ban was only on this node, which asked the store again and let the caller pass.
+#[test]
+fn a_ban_that_is_settled_alone_after_the_outage_is_in_the_store_before_the_next_check() {
+    let (app, store, clock) = pair(CATALOG, 1);
+    store.fail(true);
+    let ticket = check(&app, "banned", IP).ticket.unwrap();
+    store.fail(false);
+    assert!(heartbeat(&app).up);
+    let outcome = Outcome { status: Some(403), ..Outcome::default() };
+    settle(&app, &Settle::ticket(&ticket, &outcome));
+    assert_eq!(check(&app, "banned", IP).reason.as_str(), "blocked");
+    assert!(heartbeat(&app).up);
+    let other = node(CATALOG, &store, &clock, 1);
+    assert_eq!(check(&other, "banned", IP).reason.as_str(), "blocked");
 }
 
 #[test]

@@ -26,9 +26,9 @@ pub const ANA: Operator<'static> = Operator { name: "ana", why: None };
 pub struct Nodes {
     pub here: App,
     pub there: App,
-    store: Remote,
+    pub store: Remote,
     pub records: Arc<Records>,
-    clock: ManualClock,
+    pub clock: ManualClock,
     folder: RecordsFolder,
 }
 

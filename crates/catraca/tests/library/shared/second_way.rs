@@ -1,0 +1,78 @@
+//! What one node changes while the store or the records are unavailable reaches the other node
+//! through the one that works.
+
+use std::time::Duration;
+
+use catraca::core::policy::Mode;
+use catraca::records::ListName;
+use catraca::{App, BlockProposal, Check, Span, Subject};
+
+use super::records::{ANA, nodes, range};
+
+async fn reason(app: &App, ip: &str) -> String {
+    let decision = app.check(&Check::new("login", [("ip", ip)])).await.unwrap();
+    decision.reason.as_str().to_owned()
+}
+
+/// Regression: a block or the kill switch of one node was unknown on the others during an outage.
+#[tokio::test]
+async fn without_the_store_blocks_and_modes_arrive_through_the_records() {
+    let nodes = nodes().await;
+    nodes.store.fail(true);
+    for _ in 0..3 {
+        nodes.here.heartbeat().await;
+        nodes.there.heartbeat().await;
+    }
+    nodes.clock.advance(Span::from_secs(1));
+    let subject = Subject::from([("ip", "192.0.2.1")]);
+    let proposal = BlockProposal::by_operator(Duration::from_secs(600), None);
+    let blocked = nodes.here.block(&ANA, "default", "login", &subject, proposal).await.unwrap();
+    assert!(blocked.durable);
+    let entry = range("198.51.100.0/24");
+    nodes.here.add_to_list(&ANA, ListName::Block, vec![(entry, None)], false).await.unwrap();
+    nodes.there.heartbeat().await;
+    assert_eq!(reason(&nodes.there, "192.0.2.1").await, "blocked");
+    assert_eq!(reason(&nodes.there, "198.51.100.1").await, "blocklisted");
+    nodes.clock.advance(Span::from_secs(1));
+    nodes.here.set_mode(&ANA, "login", Some(Mode::Off)).await.unwrap();
+    nodes.there.heartbeat().await;
+    assert_eq!(nodes.there.engine().mode_override("login"), Some(Mode::Off));
+}
+
+#[tokio::test]
+async fn without_the_records_the_kill_switch_arrives_through_the_store() {
+    let nodes = nodes().await;
+    nodes.here.heartbeat().await;
+    nodes.there.heartbeat().await;
+    nodes.move_records_away();
+    nodes.clock.advance(Span::from_secs(1));
+    let changed = nodes.here.set_mode(&ANA, "login", Some(Mode::Off)).await.unwrap();
+    assert!(!changed.durable);
+    nodes.here.heartbeat().await;
+    nodes.there.heartbeat().await;
+    assert_eq!(nodes.there.engine().mode_override("login"), Some(Mode::Off));
+    nodes.clock.advance(Span::from_secs(1));
+    nodes.there.set_mode(&ANA, "login", None).await.unwrap();
+    nodes.there.heartbeat().await;
+    nodes.here.heartbeat().await;
+    assert_eq!(nodes.here.engine().mode_override("login"), None, "the later one counts");
+}
+
+/// Regression: for a minute after an operator had set a mode, its node did not follow the records.
+#[tokio::test]
+async fn a_mode_that_is_recorded_does_not_outlast_a_later_one_of_the_records() {
+    let nodes = nodes().await;
+    nodes.here.heartbeat().await;
+    nodes.there.heartbeat().await;
+    nodes.store.fail(true);
+    for _ in 0..3 {
+        nodes.here.heartbeat().await;
+        nodes.there.heartbeat().await;
+    }
+    assert!(nodes.here.set_mode(&ANA, "login", Some(Mode::Off)).await.unwrap().durable);
+    nodes.clock.advance(Span::from_secs(5));
+    assert!(nodes.there.set_mode(&ANA, "login", Some(Mode::Enforce)).await.unwrap().durable);
+    nodes.clock.advance(Span::from_secs(1));
+    nodes.here.heartbeat().await;
+    assert_eq!(nodes.here.engine().mode_override("login"), Some(Mode::Enforce));
+}
