@@ -3,8 +3,9 @@
 //!
 //! `connection` serves one connection with hyper and `handler` one request: `request_head` refuses
 //! what is ambiguous, `admission` checks, `forward` rewrites heads, `upstream` keeps connections,
-//! `exchange` sends the request, `answer_body` passes the response on while it arrives, and
-//! `pending_settle` settles, however the request ends. No rule of a policy is here.
+//! `upstream_h2` those of HTTP/2, `exchange` sends the request, `answer_body` passes the response
+//! on while it arrives, and `pending_settle` settles, however the request ends. No rule of a policy
+//! is here.
 
 mod admission;
 mod answer_body;
@@ -20,20 +21,27 @@ mod forwarded_headers;
 mod forwarded_path;
 mod front_end;
 mod h2_connection;
+mod h2_upload;
 mod handler;
 mod held_answer;
 mod idle_timer;
 mod pending_settle;
 mod proxied_connection;
+mod request_channel;
 mod request_head;
+mod request_trailers;
 mod responses;
 mod spoofed_headers;
 mod stream_phase;
+mod stream_pool;
 mod tunnel;
 mod upload_body;
 mod upload_rate;
 mod upstream;
 mod upstream_connection;
+mod upstream_h2;
+mod upstream_protocol;
+mod upstream_stream;
 mod upstreams;
 
 pub use front_end::ProxyFrontEnd;

@@ -4,10 +4,10 @@
 //! `[server] denial` in the catalog chooses the format; the headers are the same in all of them.
 
 use bytes::Bytes;
+use catraca::Decision;
 use catraca::http_response::{
-    PROBLEM_JSON, ProblemDenial, ratelimit_headers, response_status, retry_after_secs,
+    DenialKind, PROBLEM_JSON, ProblemDenial, ratelimit_headers, response_status, retry_after_secs,
 };
-use catraca::{Decision, Reason};
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -105,15 +105,16 @@ fn body(
     Some((JSON, serde_json::to_vec(&denial).unwrap_or_default()))
 }
 
-/// The denial with the error names and titles of the DICT.
+/// The denial with the error names and titles of the DICT: those of a status that the reason has of
+/// its own, else those of a limit.
 fn xml_body(decision: &Decision, status: StatusCode) -> Vec<u8> {
-    let (name, title) = match decision.reason {
-        Reason::Blocklisted => ("Forbidden", "Forbidden"),
-        Reason::Missing => ("BadRequest", "Bad request"),
-        Reason::Unavailable => ("ServiceUnavailable", "Service unavailable"),
-        _ => ("RateLimited", "Rate limited"),
-    };
-    dict_xml::problem(name, title, status.as_u16(), decision.message.as_deref())
+    let own_status = DenialKind::of(decision.reason).status;
+    let words = own_status.and_then(|status| status.canonical_reason()).unwrap_or("Rate Limited");
+    let name = words.replace(' ', "");
+    // Only the first word has a capital: `Bad request`.
+    let (first, rest) = words.split_at(1);
+    let title = first.to_owned() + &rest.to_lowercase();
+    dict_xml::problem(&name, &title, status.as_u16(), decision.message.as_deref())
 }
 
 /// A problem in the XML of the DICT, whose error names are the reasons of statuses without spaces.
@@ -150,7 +151,7 @@ mod tests {
         by      = ["ip"]
         window  = "1 per 1m"
         block   = "10m"
-        message = "Muitas tentativas falhas: aguarde <10> minutos & tente."
+        message = "Tentativas demais: espere <10> minutos & tente."
     "#;
 
     fn denied() -> Decision {
@@ -173,7 +174,7 @@ mod tests {
             let (kind, body) = rendered(format);
             (kind, serde_json::from_str::<Value>(&body).unwrap())
         };
-        let text = "Muitas tentativas falhas: aguarde <10> minutos & tente.";
+        let text = "Tentativas demais: espere <10> minutos & tente.";
         let message = json!({
             "success": false, "error": true, "errorMessage": text, "retryAfter": 600,
         });
@@ -189,7 +190,7 @@ mod tests {
                    <problem xmlns=\"urn:ietf:rfc:7807\">\
                    <type>https://dict.pi.rsfn.net.br/api/v2/error/RateLimited</type>\
                    <title>Rate limited</title><status>429</status>\
-                   <detail>Muitas tentativas falhas: aguarde &lt;10&gt; minutos &amp; tente.\
+                   <detail>Tentativas demais: espere &lt;10&gt; minutos &amp; tente.\
                    </detail></problem>";
         assert_eq!(rendered(DenialFormat::ProblemXml), ("application/problem+xml", xml.to_owned()));
         assert!(body(DenialFormat::Empty, &denied(), StatusCode::TOO_MANY_REQUESTS).is_none());

@@ -17,9 +17,8 @@ use super::hyper_errors;
 use super::watched_stream::WatchedStream;
 use crate::listener::{Connection, ConnectionStream, Phase};
 
-/// The largest head of a request in bytes, and the most header lines.
+/// The largest head of a request in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-const HEAD_LINES_MAX: usize = 100;
 /// The most that hyper buffers of a connection.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
@@ -28,7 +27,8 @@ pub fn http1_builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     // `Connections` enforces the timeout without a timer per head (ADR 0010).
     builder.header_read_timeout(None);
-    builder.max_headers(HEAD_LINES_MAX);
+    // The most header lines are hyper's default, 100. If they were set, even to the same number,
+    // hyper would fill and copy two tables of that length for every head.
     builder.max_header_size(HEAD_BYTES_MAX);
     builder.max_buf_size(BUFFER_BYTES_MAX);
     builder

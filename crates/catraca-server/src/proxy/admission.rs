@@ -16,7 +16,7 @@ use catraca::{Check, CheckMode, Decision, Error, Subject};
 use hyper::http::request::Parts;
 use hyper::http::{HeaderMap, StatusCode};
 
-use super::pending_settle::{OpenSettle, PendingSettle, SettleContext};
+use super::pending_settle::{OpenSettle, PendingSettle, SettleContext, report_failure};
 use super::upstreams::upstream_urls;
 use crate::config::ReloadableConfig;
 use crate::http_wire::problem::Problem;
@@ -154,13 +154,15 @@ impl Drop for PendingCheck<'_> {
         let Some((future, guard)) = self.running.take() else { return };
         let context = self.context.clone();
         let needs = self.needs;
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Ok(Decision { ticket: Some(ticket), .. }) = future.await {
-                    drop(PendingSettle::new(context, guard, ticket, needs));
-                }
-            });
-        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            // The server has stopped.
+            return report_failure(&context.server, &"no runtime is left to finish its check");
+        };
+        runtime.spawn(async move {
+            if let Ok(Decision { ticket: Some(ticket), .. }) = future.await {
+                drop(PendingSettle::new(context, guard, ticket, needs));
+            }
+        });
     }
 }
 

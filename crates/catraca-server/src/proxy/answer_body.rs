@@ -40,14 +40,10 @@ impl AnswerBody {
     }
 
     /// Ends the response at once if it has no body, which hyper would not poll.
-    pub async fn finish_if_empty(&mut self) {
+    pub fn finish_if_empty(&mut self) {
         let is_empty = self.stream.as_ref().is_some_and(AnswerStream::is_over);
         if is_empty {
-            poll_fn(|cx| {
-                self.finish(cx);
-                Poll::Ready(())
-            })
-            .await;
+            self.finish();
         } else if self.is_end_stream() {
             // It was held back, and has ended.
             self.phase.enter(Phase::Answer);
@@ -74,7 +70,7 @@ impl AnswerBody {
             let part = if is_over { None } else { std::task::ready!(stream.poll_part(cx)) };
             match part {
                 None => {
-                    let settle = self.stream.take().and_then(|stream| stream.finish(cx));
+                    let settle = self.stream.take().and_then(|stream| stream.finish());
                     return Poll::Ready(Ok(HoldResult::Complete(settle)));
                 }
                 Some(Err(error)) => return Poll::Ready(Err(error)),
@@ -94,8 +90,8 @@ impl AnswerBody {
         self.stream.as_mut().and_then(|stream| stream.settle.take())
     }
 
-    fn finish(&mut self, cx: &mut Context<'_>) {
-        if let Some(settle) = self.stream.take().and_then(|stream| stream.finish(cx)) {
+    fn finish(&mut self) {
+        if let Some(settle) = self.stream.take().and_then(|stream| stream.finish()) {
             settle.complete();
         }
         self.phase.enter(Phase::Answer);
@@ -126,7 +122,7 @@ impl Body for AnswerBody {
                     stream.fail(*error);
                 }
             }
-            Poll::Ready(_) => this.finish(cx),
+            Poll::Ready(_) => this.finish(),
         }
         polled
     }

@@ -2,7 +2,6 @@
 //! the settle that reads it.
 
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -62,13 +61,7 @@ impl AnswerStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
-        let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
-        if polled.is_pending() {
-            // The first poll asked for a part, which the connection may have now.
-            self.live.poll_driver(cx);
-            polled = Pin::new(&mut self.incoming).poll_frame(cx);
-        }
-        match polled {
+        match self.live.poll_body(&mut self.incoming, cx) {
             Poll::Pending => self.timer.poll_expired(cx).map(|()| Some(Err(AnswerError::Timeout))),
             Poll::Ready(part) => {
                 self.timer.on_progress();
@@ -76,6 +69,10 @@ impl AnswerStream {
                 if let Some(settle) = &mut self.settle {
                     let data = part.as_ref().and_then(|part| part.as_ref().ok()?.data_ref());
                     settle.on_data(data.map_or(&[], |data| data));
+                    let tail = part.as_ref().and_then(|part| part.as_ref().ok()?.trailers_ref());
+                    if let Some(trailers) = tail {
+                        settle.on_trailers(trailers);
+                    }
                     let is_last = matches!(part, Some(Ok(_))) && self.incoming.is_end_stream();
                     if is_last || part.is_none() {
                         settle.on_body_end();
@@ -97,8 +94,8 @@ impl AnswerStream {
     }
 
     /// The response is complete: the connection is free for the next request. Returns the settle.
-    pub fn finish(self, cx: &mut Context<'_>) -> Option<PendingSettle> {
-        self.live.finish(cx);
+    pub fn finish(self) -> Option<PendingSettle> {
+        self.live.finish();
         self.settle
     }
 

@@ -12,6 +12,7 @@ use hyper::body::{Body, Frame, Incoming};
 
 use super::failure::UpstreamFailure;
 use super::idle_timer::IdleTimer;
+use super::request_trailers::TrailerRule;
 use super::upload_rate::{UploadRate, UploadRateMin};
 use crate::config::ProxyTimeouts;
 
@@ -21,6 +22,8 @@ pub struct CollectedBody {
     pub parts: VecDeque<Frame<Bytes>>,
     /// What follows.
     pub rest: Incoming,
+    /// Which trailers pass; none of them if it is absent.
+    pub trailers: Option<TrailerRule>,
     /// The bytes of a whole body that was read.
     whole: Option<Vec<u8>>,
     /// The number of bytes: as announced, or as many as were read.
@@ -38,11 +41,12 @@ impl CollectedBody {
     ) -> Result<Self, UpstreamFailure> {
         let announced = body.size_hint().exact();
         let length = announced.unwrap_or(0);
-        let mut collected = Self { parts: VecDeque::new(), rest: body, whole: None, length };
+        let parts = VecDeque::new();
+        let mut collected = Self { parts, rest: body, trailers: None, whole: None, length };
         let fits = length <= bytes_max as u64;
         let needs_length = route.reads_body_length() && announced.is_none();
         if (route.reads_body() && fits) || needs_length {
-            collected.collect(bytes_max, timeouts).await?;
+            Box::pin(collected.collect(bytes_max, timeouts)).await?;
         }
         Ok(collected)
     }

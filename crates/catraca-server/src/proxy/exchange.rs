@@ -5,20 +5,24 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use hyper::body::Incoming;
-use hyper::http::{Request, Response};
+use bytes::Bytes;
+use hyper::body::{Frame, Incoming};
+use hyper::http::{Request, Response, header};
 
 use super::failure::UpstreamFailure;
-use super::idle_timer::IdleTimer;
+use super::request_channel::RequestChannel;
 use super::upload_body::{UploadBody, UploadState};
 use super::upload_rate::UploadRateMin;
 use super::upstream::Upstream;
-use super::upstream_connection::{SendError, UpstreamConnection};
+use super::upstream_connection::SendError;
 use crate::config::ProxyTimeouts;
+
+/// So many times an upstream may refuse a request, which is then sent to the next one.
+const REFUSALS_MAX: usize = 3;
 
 /// A connection that has a request, and goes back to its upstream after the response.
 pub struct LiveConnection {
-    connection: UpstreamConnection,
+    connection: RequestChannel,
     upstream: Arc<Upstream>,
 }
 
@@ -28,11 +32,19 @@ impl LiveConnection {
         self.connection.poll_driver(cx);
     }
 
-    /// Keeps the connection for the next request, if it can take one. It cannot if the upstream
-    /// closed it, or answered before it got the whole request.
-    pub fn finish(mut self, cx: &mut Context<'_>) {
-        if self.connection.is_usable(cx) {
-            self.upstream.give_back(self.connection);
+    /// The next part of the body of the response.
+    pub fn poll_body(
+        &mut self,
+        body: &mut Incoming,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.connection.poll_body(body, cx)
+    }
+
+    /// The response is complete: the connection is free for the next request.
+    pub fn finish(self) {
+        if let Some(connection) = self.connection.into_idle() {
+            self.upstream.give_back(connection);
         }
     }
 }
@@ -54,8 +66,6 @@ pub async fn send(
             Err((why, unsent)) => {
                 if why.marks_down() {
                     upstream.mark_down(timeouts.down);
-                } else if why == UpstreamFailure::Broken {
-                    upstream.on_broken(timeouts.down);
                 }
                 // Only what was not sent at all may go to another upstream.
                 let Some(unsent) = unsent else { return Err(why) };
@@ -78,8 +88,11 @@ async fn send_to(
 ) -> Result<(Response<Incoming>, LiveConnection), SendFailure> {
     let mut may_repeat = upload.is_none() && request.method().is_safe();
     let mut needs_new = false;
+    let mut refusals = 0;
     loop {
-        let (mut connection, is_new) = match upstream.connection(needs_new, timeouts).await {
+        let upgrades = request.headers().contains_key(header::UPGRADE);
+        let found = upstream.connection(needs_new, upgrades, timeouts).await;
+        let (mut connection, is_new) = match found {
             Ok(found) => found,
             Err(failure) => return Err((failure, Some(Box::new(request)))),
         };
@@ -94,6 +107,13 @@ async fn send_to(
             Err(HeadError::Unsent(unsent)) => {
                 return Err((UpstreamFailure::Unreachable, Some(unsent)));
             }
+            Err(HeadError::Refused(unsent)) => {
+                refusals += 1;
+                if refusals == REFUSALS_MAX {
+                    return Err((UpstreamFailure::Busy, Some(unsent)));
+                }
+                request = *unsent;
+            }
             // It closed the connection when the request was on its way. A request that only reads
             // may be sent again.
             Err(HeadError::Failed(UpstreamFailure::Broken, _)) if spare.is_some() => {
@@ -102,8 +122,14 @@ async fn send_to(
                 request = spare.unwrap_or_default();
             }
             Err(HeadError::Failed(failure, why)) => {
+                if failure == UpstreamFailure::Timeout {
+                    connection.on_timeout();
+                }
                 if let Some(why) = why {
                     upstream.log_failure(&why);
+                    if failure == UpstreamFailure::Broken {
+                        upstream.on_broken(timeouts.down);
+                    }
                 }
                 return Err((failure, None));
             }
@@ -122,17 +148,19 @@ fn copy_of(request: &Request<UploadBody>) -> Request<UploadBody> {
 
 enum HeadError {
     Unsent(Box<Request<UploadBody>>),
+    Refused(Box<Request<UploadBody>>),
+    /// The text says why, if the upstream is to blame and no other request has said so.
     Failed(UpstreamFailure, Option<String>),
 }
 
 async fn wait_for_head(
-    connection: &mut UpstreamConnection,
+    connection: &mut RequestChannel,
     request: Request<UploadBody>,
     upload: Option<&UploadState>,
     timeouts: &ProxyTimeouts,
 ) -> Result<Response<Incoming>, HeadError> {
     let mut response = pin!(connection.send(request));
-    let mut timer = IdleTimer::new(timeouts.first_byte);
+    connection.timer().restart(timeouts.first_byte);
     let rate_min = UploadRateMin::new(timeouts);
     let mut parts = 0;
     poll_fn(|cx| {
@@ -143,13 +171,13 @@ async fn wait_for_head(
         let read = upload.map_or(0, UploadState::parts);
         if read != parts {
             parts = read;
-            timer.on_progress();
+            connection.timer().on_progress();
             if upload.is_some_and(|upload| upload.is_below(rate_min)) {
                 let failure = UpstreamFailure::RequestTimeout;
                 return Poll::Ready(Err(HeadError::Failed(failure, None)));
             }
         }
-        timer.poll_expired(cx).map(|()| Err(timeout_error(upload, timeouts)))
+        connection.timer().poll_expired(cx).map(|()| Err(timeout_error(upload, timeouts)))
     })
     .await
 }
@@ -157,11 +185,12 @@ async fn wait_for_head(
 fn head_error(error: SendError, upload: Option<&UploadState>) -> HeadError {
     match error {
         SendError::Unsent(request) => HeadError::Unsent(request),
-        SendError::Broken(_) if upload.is_some_and(UploadState::has_failed) => {
+        SendError::Refused(request) => HeadError::Refused(request),
+        SendError::Broken { .. } if upload.is_some_and(UploadState::has_failed) => {
             HeadError::Failed(UpstreamFailure::RequestBody, None)
         }
-        SendError::Broken(error) => {
-            HeadError::Failed(UpstreamFailure::Broken, Some(error.to_string()))
+        SendError::Broken { error, is_first } => {
+            HeadError::Failed(UpstreamFailure::Broken, is_first.then(|| error.to_string()))
         }
     }
 }

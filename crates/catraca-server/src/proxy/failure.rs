@@ -24,6 +24,9 @@ pub enum UpstreamFailure {
     RequestBody,
     /// The client stopped sending the body of its request.
     RequestTimeout,
+    /// The client asks for another protocol, and the upstream speaks only HTTP/2. The request was
+    /// not sent.
+    NoUpgrade,
 }
 
 impl UpstreamFailure {
@@ -63,17 +66,23 @@ impl UpstreamFailure {
                 "no part of the request's body arrived within first_byte_timeout, or the whole of \
                  it arrived more slowly than upload_rate_min",
             ),
+            Self::NoUpgrade => Problem::new(
+                StatusCode::NOT_IMPLEMENTED,
+                "upstream-no-upgrade",
+                "the server behind this proxy speaks only HTTP/2, in which a connection cannot \
+                 switch to another protocol such as WebSocket",
+            ),
         }
     }
 
-    /// How it is counted; none if the client failed.
+    /// How it is counted; none if the upstream did not fail.
     pub fn cause(self) -> Option<UpstreamCause> {
         match self {
             Self::Unreachable => Some(UpstreamCause::Unreachable),
             Self::Busy => Some(UpstreamCause::Busy),
             Self::Timeout => Some(UpstreamCause::Timeout),
             Self::Broken => Some(UpstreamCause::Broken),
-            Self::RequestBody | Self::RequestTimeout => None,
+            Self::RequestBody | Self::RequestTimeout | Self::NoUpgrade => None,
         }
     }
 

@@ -171,7 +171,7 @@ impl AdmittedRequest {
             is_trusted_proxy: config.is_trusted_proxy(peer),
             scheme: proxied.scheme,
         };
-        forwarded_headers::set_sender(headers, &sender);
+        forwarded_headers::set_sender(headers, &sender, &proxied.sender_cache);
         forwarded_headers::set_request_id(headers, self.request_id.clone());
     }
 
@@ -202,13 +202,14 @@ impl AdmittedRequest {
         let new_phase = || proxied.begin_phase();
         let mut body = AnswerBody::new(stream, self.phase.take().unwrap_or_else(new_phase));
         if is_held {
-            let held = held_answer::settle_held(&mut body, bytes_max, &self.input, server).await;
+            let held = held_answer::settle_held(&mut body, bytes_max, &self.input, server);
+            let held = Box::pin(held).await;
             if let Err(HeldFailure::Upstream(failure)) = &held {
                 return Err(self.fail(*failure, proxied));
             }
             held.map_err(HeldFailure::into_response)?;
         }
-        body.finish_if_empty().await;
+        body.finish_if_empty();
         Ok(Response::from_parts(head, Either::Right(body)))
     }
 

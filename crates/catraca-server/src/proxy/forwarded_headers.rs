@@ -10,8 +10,10 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use catraca::core::address::Address;
+use data_encoding::HEXLOWER;
 use hyper::http::header::{self, Entry};
 use hyper::http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
@@ -23,6 +25,18 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TICKET: HeaderName = HeaderName::from_static("catraca-ticket");
+/// Headers that belong to one connection.
+static HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HTTP2_SETTINGS,
+];
 /// The longest request id of a client that is passed on.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
@@ -38,9 +52,68 @@ pub struct Sender {
     pub scheme: &'static str,
 }
 
+/// The values of the headers about the sender of a connection's last request. Most requests of a
+/// connection have the same ones.
+#[derive(Default)]
+pub struct SenderCache(Mutex<Option<SenderValues>>);
+
+struct SenderValues {
+    client: Address,
+    host: Option<HeaderValue>,
+    scheme: HeaderValue,
+    /// `X-Forwarded-For`.
+    hops: Option<HeaderValue>,
+    /// `X-Real-IP`.
+    address: Option<HeaderValue>,
+    forwarded: Option<HeaderValue>,
+}
+
+impl SenderValues {
+    fn new(client: Address, peer: IpAddr, host: Option<HeaderValue>, scheme: HeaderValue) -> Self {
+        let peer = Address::from_ip(peer);
+        let address = client.to_string();
+        let mut hops = address.clone();
+        if peer != client {
+            let _ = write!(hops, ", {peer}");
+        }
+        let forwarded = forwarded_value(client, peer, host.as_ref(), &scheme);
+        Self {
+            client,
+            host,
+            scheme,
+            hops: HeaderValue::try_from(hops).ok(),
+            address: HeaderValue::try_from(address).ok(),
+            forwarded: HeaderValue::try_from(forwarded).ok(),
+        }
+    }
+
+    fn is_of(&self, client: Address, host: Option<&HeaderValue>, scheme: &HeaderValue) -> bool {
+        self.client == client && self.host.as_ref() == host && self.scheme == scheme
+    }
+
+    fn write(&self, headers: &mut HeaderMap) {
+        let scheme = Some(&self.scheme);
+        for (name, value) in [
+            (X_FORWARDED_FOR, self.hops.as_ref()),
+            (X_REAL_IP, self.address.as_ref()),
+            (header::FORWARDED, self.forwarded.as_ref()),
+            (X_FORWARDED_HOST, self.host.as_ref()),
+            (X_FORWARDED_PROTO, scheme),
+        ] {
+            if let Some(value) = value {
+                headers.insert(name, value.clone());
+            }
+        }
+    }
+}
+
 /// Removes what belongs to one connection: the headers that `Connection` names, and the known ones.
 /// `TE: trailers` stays, because gRPC needs it.
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    // Most messages have none, and then `Connection` names none either.
+    if !headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
+        return;
+    }
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -52,17 +125,7 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     for name in named {
         headers.remove(name);
     }
-    for name in [
-        header::CONNECTION,
-        KEEP_ALIVE,
-        PROXY_CONNECTION,
-        header::PROXY_AUTHENTICATE,
-        header::PROXY_AUTHORIZATION,
-        header::TE,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
-        HTTP2_SETTINGS,
-    ] {
+    for name in &HOP_BY_HOP {
         headers.remove(name);
     }
     if takes_trailers {
@@ -75,7 +138,11 @@ pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
 pub fn remove_second_length(headers: &mut HeaderMap) {
     if headers.contains_key(header::TRANSFER_ENCODING) {
         headers.remove(header::CONTENT_LENGTH);
-    } else if let Some(length) = headers.get(header::CONTENT_LENGTH).cloned() {
+        return;
+    }
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let first = lengths.next();
+    if let Some(length) = first.filter(|_| lengths.next().is_some()).cloned() {
         headers.insert(header::CONTENT_LENGTH, length);
     }
 }
@@ -114,40 +181,32 @@ pub fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
 }
 
 /// Replaces the headers about the sender of a request.
-pub fn set_sender(headers: &mut HeaderMap, sender: &Sender) {
+pub fn set_sender(headers: &mut HeaderMap, sender: &Sender, cache: &SenderCache) {
     let stated_host = sent_by_proxy(headers, sender, &X_FORWARDED_HOST, is_host);
     let stated_scheme = sent_by_proxy(headers, sender, &X_FORWARDED_PROTO, is_scheme);
     remove_sender(headers);
     let sent_host = headers.get(header::HOST).filter(|host| !host.is_empty());
     let host = stated_host.or_else(|| sent_host.cloned());
     let scheme = stated_scheme.unwrap_or(HeaderValue::from_static(sender.scheme));
-    let client = sender.client.to_string();
-    let peer = Address::from_ip(sender.peer);
-    let mut hops = client.clone();
-    if peer != sender.client {
-        let _ = write!(hops, ", {peer}");
-    }
-    let forwarded = forwarded_value(sender.client, peer, host.as_ref(), &scheme);
-    put(headers, X_FORWARDED_FOR, &hops);
-    put(headers, X_REAL_IP, &client);
-    put(headers, header::FORWARDED, &forwarded);
-    if let Some(host) = host {
-        headers.insert(X_FORWARDED_HOST, host);
-    }
-    headers.insert(X_FORWARDED_PROTO, scheme);
+    let mut cached = cache.0.lock();
+    let values = match cached.take() {
+        Some(values) if values.is_of(sender.client, host.as_ref(), &scheme) => values,
+        _ => SenderValues::new(sender.client, sender.peer, host, scheme),
+    };
+    cached.insert(values).write(headers);
 }
 
 /// Removes all headers in which a client could state who it is.
 fn remove_sender(headers: &mut HeaderMap) {
-    let stated: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| name.as_str().starts_with(FORWARDED_PREFIX))
-        .cloned()
-        .collect();
+    let states_sender = |name: &HeaderName| {
+        name.as_str().starts_with(FORWARDED_PREFIX)
+            || *name == header::FORWARDED
+            || *name == X_REAL_IP
+            || *name == TICKET
+    };
+    let stated: Vec<HeaderName> =
+        headers.keys().filter(|name| states_sender(name)).cloned().collect();
     for name in stated {
-        headers.remove(name);
-    }
-    for name in [header::FORWARDED, X_REAL_IP, TICKET] {
         headers.remove(name);
     }
 }
@@ -198,12 +257,6 @@ fn node(address: Address) -> String {
     if text.contains(':') { format!("\"[{text}]\"") } else { text }
 }
 
-fn put(headers: &mut HeaderMap, name: HeaderName, text: &str) {
-    if let Ok(value) = HeaderValue::from_str(text) {
-        headers.insert(name, value);
-    }
-}
-
 /// The request id of a client if it is one readable line, else a new one.
 pub fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_single = headers.get_all(X_REQUEST_ID).iter().count() == 1;
@@ -234,8 +287,10 @@ fn new_request_id() -> HeaderValue {
     static PROCESS: LazyLock<u64> = LazyLock::new(|| getrandom::u64().unwrap_or_default());
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let text = format!("{:016x}{number:016x}", *PROCESS);
-    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("0"))
+    let mut text = [0; 32];
+    HEXLOWER.encode_mut(&PROCESS.to_be_bytes(), &mut text[..16]);
+    HEXLOWER.encode_mut(&number.to_be_bytes(), &mut text[16..]);
+    HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0"))
 }
 
 #[cfg(test)]
@@ -296,7 +351,8 @@ mod tests {
             scheme: "https",
         };
         let mut direct = headers(&sent);
-        set_sender(&mut direct, &sender("2001:db8::1", "2001:db8::1", false));
+        let cache = SenderCache::default();
+        set_sender(&mut direct, &sender("2001:db8::1", "2001:db8::1", false), &cache);
         assert_eq!(text(&direct, "x-forwarded-for"), "2001:db8::1");
         assert_eq!(text(&direct, "x-real-ip"), "2001:db8::1");
         assert_eq!(text(&direct, "x-forwarded-host"), "shop.example");
@@ -311,10 +367,40 @@ mod tests {
             ("x-forwarded-host", "shop.example"),
             ("x-forwarded-proto", "http"),
         ]);
-        set_sender(&mut proxied, &sender("198.51.100.7", "10.0.0.1", true));
+        let cache = SenderCache::default();
+        set_sender(&mut proxied, &sender("198.51.100.7", "10.0.0.1", true), &cache);
         assert_eq!(text(&proxied, "x-forwarded-for"), "198.51.100.7, 10.0.0.1");
         let forwarded = "for=198.51.100.7;host=\"shop.example\";proto=http, for=10.0.0.1";
         assert_eq!(text(&proxied, "forwarded"), forwarded);
+    }
+
+    #[test]
+    fn requests_of_a_connection_have_their_own_senders() {
+        let cache = SenderCache::default();
+        let peer: IpAddr = "10.0.0.1".parse().unwrap();
+        for (client, host, scheme) in [
+            ("198.51.100.7", "a.example", "http"),
+            ("198.51.100.7", "a.example", "http"),
+            ("198.51.100.8", "a.example", "http"),
+            ("198.51.100.8", "b.example", "http"),
+            ("198.51.100.8", "b.example", "https"),
+            ("198.51.100.7", "a.example", "http"),
+        ] {
+            let sender = Sender {
+                client: Address::from_ip(client.parse().unwrap()),
+                peer,
+                is_trusted_proxy: true,
+                scheme,
+            };
+            let mut sent = headers(&[("host", host)]);
+            set_sender(&mut sent, &sender, &cache);
+            assert_eq!(text(&sent, "x-forwarded-for"), format!("{client}, {peer}"));
+            assert_eq!(text(&sent, "x-real-ip"), client);
+            assert_eq!(text(&sent, "x-forwarded-host"), host);
+            assert_eq!(text(&sent, "x-forwarded-proto"), scheme);
+            let forwarded = format!("for={client};host=\"{host}\";proto={scheme}, for={peer}");
+            assert_eq!(text(&sent, "forwarded"), forwarded);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use catraca::core::route::{AmbiguousPath, CanonicalPath};
 use hyper::http::Uri;
+use hyper::http::uri::PathAndQuery;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::admission;
@@ -33,9 +34,12 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 
 /// The target of the request to an upstream. The query is the client's, byte for byte, and a slash
 /// at the end of its path stays.
-pub fn forwarded_uri(path: &CanonicalPath, target: &str) -> Result<Uri, Problem> {
-    let forwarded = forwarded_target(path, target).parse();
-    forwarded.map_err(|_| admission::ambiguous_path(AmbiguousPath::NotUtf8))
+pub fn forwarded_uri(path: &CanonicalPath, target: &PathAndQuery) -> Result<Uri, Problem> {
+    let forwarded = forwarded_target(path, target.as_str());
+    if forwarded == target.as_str() {
+        return Ok(Uri::from(target.clone()));
+    }
+    forwarded.parse().map_err(|_| admission::ambiguous_path(AmbiguousPath::NotUtf8))
 }
 
 fn forwarded_target(path: &CanonicalPath, target: &str) -> String {

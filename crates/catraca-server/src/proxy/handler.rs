@@ -19,6 +19,7 @@ use super::forwarded_path::forwarded_uri;
 use super::pending_settle::PendingSettle;
 use super::proxied_connection::ProxiedConnection;
 use super::request_head;
+use super::request_trailers::TrailerRule;
 use super::responses::{OwnResponse, ProxyBody, close_after};
 use super::spoofed_headers;
 use crate::http_wire::problem::Problem;
@@ -76,10 +77,11 @@ async fn handle(
     let config = proxied.proxy.context.reloadable.load_full();
     let catalog = proxied.proxy.context.app.catalog();
     let ReceivedRequest { mut head, body, request_id } = request;
-    let target = request_head::check(&head, is_length_ambiguous)?;
+    let path_and_query = request_head::check(&head, is_length_ambiguous)?;
+    let target = path_and_query.as_str();
     let peer = proxied.connection().peer;
     let client = admission::client_address(&config, peer, &head.headers);
-    let routed = admission::find_route(&catalog, &head, &target)?;
+    let routed = admission::find_route(&catalog, &head, target)?;
     let upgrade = request_head::wanted_upgrade(&head.headers);
     // Before attributes are read: what is counted must be what the upstream gets.
     forwarded_headers::remove_hop_by_hop(&mut head.headers);
@@ -89,17 +91,18 @@ async fn handle(
     let timeouts = config.process.proxy.timeouts();
     let bytes_max = config.process.proxy.body_bytes_max;
     let body = CollectedBody::read(body, routed.route, bytes_max, &timeouts).await;
-    let body = body.map_err(|failure| failure.problem())?;
+    let mut body = body.map_err(|failure| failure.problem())?;
+    body.trailers = TrailerRule::for_request(&head.headers, routed.route, address_header);
     let claims = config.claims_for(routed.route, &head.headers).map_err(Problem::from)?;
-    let parts = RequestParts::new(&target, &head.headers)
+    let parts = RequestParts::new(target, &head.headers)
         .with_body(body.as_request_body())
         .with_claims(claims.as_ref())
         .with_certificate(proxied.certificate.as_ref());
     let input = Arc::new(routed.read(&catalog, &parts, &client)?);
     let needs = input.needs(&catalog);
     let upstreams = proxied.proxy.upstreams.in_order(routed.route, &config.process.proxy);
-    let path = routed.forwarded_path(&target, &catalog.network)?;
-    let uri = forwarded_uri(&path, &target)?;
+    let path = routed.forwarded_path(target, &catalog.network)?;
+    let uri = forwarded_uri(&path, &path_and_query)?;
     let (decision, settle) = check(proxied, &input, needs, started).await?;
     let client = client.address;
     let admitted = AdmittedRequest {
@@ -114,12 +117,21 @@ async fn handle(
         needs,
         phase,
     };
-    let forward = admitted.forward(body, upstreams, config, Arc::clone(proxied));
+    let shared = Arc::clone(proxied);
     if !needs.body {
-        return forward.await;
+        // Awaited where it is made: it is large, and would be copied.
+        return admitted.forward(body, upstreams, config, shared).await;
     }
-    // A task of its own: a client that hangs up must not be able to hide the response from the
-    // rules that read it. It ends with the server, which waits until it is settled.
+    let forward = Box::pin(admitted.forward(body, upstreams, config, shared));
+    Box::pin(forward_as_task(forward, proxied)).await
+}
+
+/// Forwards as a task of its own: a client that hangs up must not be able to hide the response from
+/// the rules that read it. It ends with the server, which waits until it is settled.
+async fn forward_as_task(
+    forward: impl Future<Output = Result<Response<ProxyBody>, OwnResponse>> + Send + 'static,
+    proxied: &ProxiedConnection,
+) -> Result<Response<ProxyBody>, OwnResponse> {
     let server = Arc::clone(&proxied.proxy.context);
     let forward = tokio::spawn(async move {
         tokio::select! {
@@ -129,7 +141,11 @@ async fn handle(
             }
         }
     });
-    forward.await.unwrap_or_else(|_| Err(UpstreamFailure::Broken.problem().into()))
+    forward.await.unwrap_or_else(|error| {
+        // It panicked, which is no fault of the upstream.
+        tracing::error!(%error, "a proxied request was not served");
+        Err(Problem::internal(&"the request could not be served").into())
+    })
 }
 
 /// The decision about a request that may pass; a denial is the error.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use catraca::core::cell::block::Origin;
 use catraca::http_outcome::is_json;
-use catraca::settlement::Settlement;
+use catraca::settlement::{SettledRow, Settlement};
 use catraca::{CheckMode, Decision, Error};
 use hyper::body::SizeHint;
 use hyper::http::{HeaderMap, header};
@@ -73,10 +73,8 @@ pub async fn settle_held(
     };
     let Some(settle) = settle else { return Ok(()) };
     let settlement = settle.settle().await;
-    if !settlement.is_some_and(|settlement| has_replacing_ban(&settlement)) {
-        return Ok(());
-    }
-    match denial(input, server).await {
+    let Some(ban) = settlement.as_ref().and_then(replacing_ban) else { return Ok(()) };
+    match denial(input, server, ban).await {
         Ok(None) => Ok(()),
         Ok(Some(denial)) => Err(HeldFailure::Replaced(denial.into())),
         Err(error) => {
@@ -92,16 +90,26 @@ pub async fn settle_held(
     }
 }
 
-fn has_replacing_ban(settlement: &Settlement) -> bool {
+/// The row of the first ban that this settle started and that has a status.
+fn replacing_ban(settlement: &Settlement) -> Option<&SettledRow> {
     let mut rows = settlement.rows.iter();
-    rows.any(|row| row.blocked_by == Some(Origin::Ban) && row.status.is_some())
+    rows.find(|row| row.blocked_by == Some(Origin::Ban) && row.status.is_some())
 }
 
-/// The decision about the next request of the same caller: what the banned caller gets.
+/// The decision about the next request of the same caller, with the status and the text that the
+/// ban has for the request that started it.
 async fn denial(
     input: &Arc<CheckInput>,
     server: &ServerContext,
+    ban: &SettledRow,
 ) -> Result<Option<Decision>, Error> {
-    let decision = server.decide(&input.check(), CheckMode::Peek).await?;
-    Ok((!decision.allowed).then_some(decision))
+    let mut decision = server.decide(&input.check(), CheckMode::Peek).await?;
+    if decision.allowed {
+        return Ok(None);
+    }
+    if decision.policy.as_deref() == Some(&*ban.policy) {
+        decision.status = ban.status;
+        decision.message = ban.message.clone().or(decision.message);
+    }
+    Ok(Some(decision))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Fires when nothing happened for some time.
+/// Fires when nothing happened for some time. One that was not started has a time of zero.
 pub struct IdleTimer {
     limit: Duration,
     last: Instant,
@@ -19,6 +19,12 @@ impl IdleTimer {
     /// Starts now.
     pub fn new(limit: Duration) -> Self {
         Self { limit, last: Instant::now(), sleep: None }
+    }
+
+    /// Starts again, with another time.
+    pub fn restart(&mut self, limit: Duration) {
+        self.limit = limit;
+        self.last = Instant::now();
     }
 
     /// Notes a step forward, from which the time counts again.
@@ -36,6 +42,10 @@ impl IdleTimer {
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let until = self.last + self.limit;
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if sleep.deadline() > until {
+            // The time before `restart` was longer.
+            sleep.as_mut().reset(until);
+        }
         // A step does not move the timer: when it fires, it is set to what is left.
         while sleep.as_mut().poll(cx).is_ready() {
             if sleep.deadline() >= until {
@@ -44,6 +54,12 @@ impl IdleTimer {
             sleep.as_mut().reset(until);
         }
         Poll::Pending
+    }
+}
+
+impl Default for IdleTimer {
+    fn default() -> Self {
+        Self::new(Duration::ZERO)
     }
 }
 
@@ -65,5 +81,8 @@ mod tests {
         running.on_progress();
         let is_running = poll_fn(|cx| Poll::Ready(running.poll_expired(cx).is_pending()));
         assert!(is_running.await);
+        // Its timer is set to the end of a long time, and now its time is short.
+        running.restart(Duration::ZERO);
+        poll_fn(|cx| running.poll_expired(cx)).await;
     }
 }

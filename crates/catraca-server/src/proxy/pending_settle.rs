@@ -11,7 +11,7 @@ use catraca::core::request::DEFAULT_NAMESPACE;
 use catraca::http_outcome::{BodyCopy, OutcomeNeeds, add_header};
 use catraca::settlement::Settlement;
 use catraca::{CheckRef, Outcome, Settle};
-use hyper::http::{HeaderName, StatusCode, header, response};
+use hyper::http::{HeaderMap, HeaderName, StatusCode, header, response};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tracing::error;
@@ -138,6 +138,19 @@ impl PendingSettle {
         }
     }
 
+    /// Reads the trailers of the response, such as `grpc-status`. A header of the same name stays.
+    pub fn on_trailers(&mut self, trailers: &HeaderMap) {
+        if !self.needs.headers {
+            return;
+        }
+        for name in trailers.keys().filter(|name| name.as_str() != ENDED) {
+            let is_known = self.outcome.headers.iter().any(|(own, _)| own == name.as_str());
+            if !is_known {
+                add_header(&mut self.outcome, trailers, name);
+            }
+        }
+    }
+
     /// Reads a part of the body.
     pub fn on_data(&mut self, data: &[u8]) {
         if let Some(copy) = &mut self.body_copy {
@@ -173,7 +186,14 @@ impl PendingSettle {
         self.is_complete = true;
         // A task of its own: the client may hang up while it runs.
         let settle = self.take()?;
-        tokio::spawn(settle).await.ok()?
+        match tokio::spawn(settle).await {
+            Ok(settlement) => settlement,
+            // It panicked.
+            Err(error) => {
+                report_failure(&self.context.server, &error);
+                None
+            }
+        }
     }
 
     /// The settle, once.
@@ -240,7 +260,7 @@ async fn settle(server: &ServerContext, ticket: &str, outcome: &Outcome) -> Opti
 }
 
 /// Counts a settle that was not applied, and logs the first one of every ten seconds.
-fn report_failure(server: &ServerContext, error: &dyn Display) {
+pub(super) fn report_failure(server: &ServerContext, error: &dyn Display) {
     if server.proxy_metrics.note_settle_failure() {
         error!(
             %error,

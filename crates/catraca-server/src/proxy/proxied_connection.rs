@@ -7,6 +7,7 @@ use catraca::http_request::ClientCertificate;
 use parking_lot::Mutex;
 
 use super::client_phase::{ClientPhase, OpenRequests};
+use super::forwarded_headers::SenderCache;
 use super::pending_settle::SettleContext;
 use super::tunnel::Tunnel;
 use super::upstreams::Upstreams;
@@ -32,6 +33,8 @@ pub struct ProxiedConnection {
     pub scheme: &'static str,
     /// The certificate that the client has authenticated with.
     pub certificate: Option<ClientCertificate>,
+    /// The headers about the sender of the last request.
+    pub sender_cache: SenderCache,
     ambiguous_lengths: AmbiguousLengths,
     /// The number of requests so far.
     requests: AtomicU64,
@@ -55,6 +58,7 @@ impl ProxiedConnection {
             settle,
             scheme,
             certificate: None,
+            sender_cache: SenderCache::default(),
             ambiguous_lengths,
             requests: AtomicU64::new(0),
             open_requests: is_multiplexed.then(Arc::default),

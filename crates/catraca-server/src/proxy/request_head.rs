@@ -4,6 +4,7 @@
 //! coding, folded headers.
 
 use hyper::http::request::Parts;
+use hyper::http::uri::PathAndQuery;
 use hyper::http::{HeaderMap, HeaderValue, Method, Version, header};
 
 use crate::http_wire::problem::{Problem, wrong_method};
@@ -12,7 +13,7 @@ use crate::http_wire::problem::{Problem, wrong_method};
 const UNCHECKED_PROTOCOLS: [&str; 4] = ["h2c", "h2", "http", "tls"];
 
 /// Checks the head of a request, and returns its path with the query.
-pub fn check(head: &Parts, is_length_ambiguous: bool) -> Result<String, Problem> {
+pub fn check(head: &Parts, is_length_ambiguous: bool) -> Result<PathAndQuery, Problem> {
     if is_length_ambiguous || is_named_by_connection(&head.headers, "content-length") {
         return Err(ambiguous_length());
     }
@@ -20,8 +21,8 @@ pub fn check(head: &Parts, is_length_ambiguous: bool) -> Result<String, Problem>
         return Err(wrong_method(&head.method, "a proxied request"));
     }
     check_host(head)?;
-    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    Ok(target.to_owned())
+    let target = head.uri.path_and_query().cloned();
+    Ok(target.unwrap_or(PathAndQuery::from_static("/")))
 }
 
 /// A request has one host: HTTP/1.1 requires the header, and a host in the target must agree.

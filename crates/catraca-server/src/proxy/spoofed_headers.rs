@@ -108,6 +108,11 @@ fn counts_everywhere(name: &str) -> bool {
         )
 }
 
+/// Whether a header of this name, written with `-`, counts on every route.
+pub fn counts_on_any_route(name: &str) -> bool {
+    replaces_request(name) || states_address(name) || counts_everywhere(name)
+}
+
 fn route_reads(route: &Route, name: &str) -> bool {
     let reads = |source: &AttributeSource| match source {
         AttributeSource::Header(own) => own.eq_ignore_ascii_case(name),

@@ -11,7 +11,9 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use parking_lot::Mutex;
 
 use super::collected_body::CollectedBody;
+use super::request_trailers::TrailerRule;
 use super::upload_rate::{UploadRate, UploadRateMin};
+use crate::http_wire::quiet_waker::quietly;
 
 /// What is known about the body of a request.
 #[derive(Debug, Default)]
@@ -56,17 +58,25 @@ pub struct UploadBody {
     /// Parts that were read before the check, in their order.
     collected: VecDeque<Frame<Bytes>>,
     source: Option<(Incoming, Arc<UploadState>)>,
+    /// Which trailers pass; none of them if it is absent.
+    trailers: Option<TrailerRule>,
 }
 
 impl UploadBody {
     /// Passes on what the client sends; the state is none if there is no body.
     pub fn new(body: CollectedBody) -> (Self, Option<Arc<UploadState>>) {
-        let CollectedBody { parts: collected, rest, .. } = body;
+        let CollectedBody { parts: collected, rest, trailers, .. } = body;
         if collected.is_empty() && rest.is_end_stream() {
             return (Self::default(), None);
         }
         let state = Arc::new(UploadState::default());
-        (Self { collected, source: Some((rest, Arc::clone(&state))) }, Some(state))
+        (Self { collected, source: Some((rest, Arc::clone(&state))), trailers }, Some(state))
+    }
+
+    /// Puts parts back that were read and not sent.
+    pub fn put_back(&mut self, mut parts: VecDeque<Frame<Bytes>>) {
+        parts.append(&mut self.collected);
+        self.collected = parts;
     }
 }
 
@@ -83,7 +93,15 @@ impl Body for UploadBody {
             return Poll::Ready(Some(Ok(part)));
         }
         let Some((body, state)) = &mut this.source else { return Poll::Ready(None) };
-        let polled = Pin::new(&mut *body).poll_frame(cx);
+        if state.phase.load(Ordering::Relaxed) == ENDED {
+            return Poll::Ready(None);
+        }
+        let (polled, held) = quietly(|| Pin::new(&mut *body).poll_frame(cx));
+        // After the last part the client's connection has nothing to read for this body.
+        let is_last = matches!(polled, Poll::Ready(Some(Ok(_)))) && body.is_end_stream();
+        if let Some(waker) = held.filter(|_| !is_last) {
+            waker.wake();
+        }
         state.is_awaited.store(polled.is_pending(), Ordering::Relaxed);
         match &polled {
             Poll::Pending => state.rate.lock().on_wait(),
@@ -97,13 +115,12 @@ impl Body for UploadBody {
             Poll::Ready(Some(Err(_))) => state.phase.store(FAILED, Ordering::Relaxed),
             Poll::Ready(None) => state.phase.store(ENDED, Ordering::Relaxed),
         }
-        // Trailers are not passed on: some servers add them to the headers.
-        if let Poll::Ready(Some(Ok(part))) = &polled
-            && part.is_trailers()
-        {
-            return Poll::Ready(None);
+        match polled {
+            Poll::Ready(Some(Ok(part))) => {
+                Poll::Ready(TrailerRule::clean_part(this.trailers.as_ref(), part).map(Ok))
+            }
+            polled => polled,
         }
-        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,9 +1,7 @@
 //! One upstream: its address, its idle connections, and whether it failed a moment ago.
 
-use std::future::poll_fn;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use catraca::client::ServerTls;
@@ -13,7 +11,9 @@ use tracing::{info, warn};
 
 use super::connection_pool::{ConnectionPool, PoolLease, PoolPermit};
 use super::failure::UpstreamFailure;
+use super::request_channel::RequestChannel;
 use super::upstream_connection::UpstreamConnection;
+use super::upstream_protocol::{ChannelFailure, H2Upstream};
 use crate::config::{ProxySection, ProxyTimeouts};
 
 /// So many connections in a row that break make an upstream one that failed.
@@ -29,7 +29,10 @@ pub struct Upstream {
     port: u16,
     /// Present if its URL begins with `https`.
     tls: Option<ServerTls>,
+    /// Its connections of HTTP/1.1.
     pool: ConnectionPool<UpstreamConnection>,
+    /// Absent if its URL begins with `http`.
+    h2: Option<H2Upstream>,
     started: Instant,
     /// Milliseconds after `started` until which it gets no requests; zero if it works.
     down_until_ms: AtomicU64,
@@ -46,6 +49,7 @@ impl Upstream {
     pub fn new(url: &str, settings: &ProxySection, ca_file: Option<&Path>) -> Result<Self, String> {
         let uri: Uri = url.parse().map_err(|error| format!("not a URL: {error}"))?;
         let is_https = uri.scheme_str() == Some("https");
+        let is_h2c = uri.scheme_str() == Some("h2c");
         // The brackets of an IPv6 address belong to the URL, not to the address.
         let host = uri
             .host()
@@ -55,11 +59,14 @@ impl Upstream {
             .to_owned();
         let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
         let tls = is_https.then(|| ServerTls::new(&host, ca_file)).transpose();
+        let tls = tls.map_err(|error| error.to_string())?;
+        let h2 = (is_https || is_h2c).then(|| H2Upstream::new(&host, port, tls.as_ref(), settings));
         Ok(Self {
             url: url.to_owned(),
             host,
             port,
-            tls: tls.map_err(|error| error.to_string())?,
+            tls: tls.map(|tls| tls.offering(&[b"http/1.1"])),
+            h2: h2.transpose()?,
             pool: ConnectionPool::new(settings.connections_max, settings.idle_connections),
             started: Instant::now(),
             down_until_ms: AtomicU64::new(0),
@@ -70,8 +77,40 @@ impl Upstream {
     }
 
     /// A connection for a request, and whether it is new. Waits while all connections that are
-    /// allowed are in use, in the order of arrival.
+    /// allowed are in use, in the order of arrival. A request that `upgrades` asks to switch to
+    /// another protocol, which HTTP/2 cannot.
     pub async fn connection(
+        &self,
+        needs_new: bool,
+        upgrades: bool,
+        timeouts: &ProxyTimeouts,
+    ) -> Result<(RequestChannel, bool), UpstreamFailure> {
+        if let Some(h2) = &self.h2
+            && let Some(found) = self.h2_channel(h2, upgrades, timeouts).await?
+        {
+            return Ok(found);
+        }
+        let (connection, is_new) = self.h1_connection(needs_new, timeouts).await?;
+        Ok((RequestChannel::Http1(connection), is_new))
+    }
+
+    async fn h2_channel(
+        &self,
+        h2: &H2Upstream,
+        upgrades: bool,
+        timeouts: &ProxyTimeouts,
+    ) -> Result<Option<(RequestChannel, bool)>, UpstreamFailure> {
+        if upgrades {
+            return if h2.is_only() { Err(UpstreamFailure::NoUpgrade) } else { Ok(None) };
+        }
+        let found = h2.channel(&self.pool, timeouts).await;
+        if let Err(ChannelFailure::Unreachable(Some(why))) = &found {
+            self.log_failure(why);
+        }
+        found.map_err(|failure| failure.kind())
+    }
+
+    async fn h1_connection(
         &self,
         needs_new: bool,
         timeouts: &ProxyTimeouts,
@@ -80,15 +119,17 @@ impl Upstream {
         let permit = match lease {
             Ok(Some(PoolLease::New(permit))) => permit,
             Ok(Some(PoolLease::Idle(mut connection))) => {
-                let is_usable = poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
-                if is_usable && !needs_new {
+                if connection.is_usable() && !needs_new {
                     return Ok((connection, false));
                 }
                 connection.into_permit()
             }
             Ok(None) | Err(_) => return Err(UpstreamFailure::Busy),
         };
-        Ok((self.connect(permit, timeouts).await?, true))
+        // Boxed, as other steps that few requests take: the future of a request is copied when it
+        // begins, and a TLS handshake would be most of it.
+        let connecting = Box::pin(self.connect(permit, timeouts));
+        Ok((connecting.await?, true))
     }
 
     /// Keeps a connection for the next request.
@@ -99,6 +140,9 @@ impl Upstream {
     /// Closes connections that were not used for some time.
     pub fn close_old_connections(&self, keep_alive: Duration) {
         self.pool.close_old(keep_alive);
+        if let Some(h2) = &self.h2 {
+            h2.close_old_connections(keep_alive);
+        }
     }
 
     async fn connect(
@@ -111,7 +155,11 @@ impl Upstream {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => {
                 self.log_failure(&error);
-                Err(UpstreamFailure::Unreachable)
+                Err(if refuses_http1(&error) {
+                    UpstreamFailure::NoUpgrade
+                } else {
+                    UpstreamFailure::Unreachable
+                })
             }
             Err(_) => {
                 self.log_failure(&format_args!("no connection within {:?}", timeouts.connect));
@@ -170,4 +218,11 @@ impl Upstream {
     fn now_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX / 2)
     }
+}
+
+/// Whether an upstream that was offered HTTP/1.1 alone wants another protocol.
+fn refuses_http1(error: &std::io::Error) -> bool {
+    let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    let alert = rustls::AlertDescription::NoApplicationProtocol;
+    tls == Some(&rustls::Error::AlertReceived(alert))
 }

@@ -16,6 +16,10 @@ use proptest::sample::select;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
+
+#[path = "../../../../../fuzz/checks/message_framing.rs"]
+mod message_framing;
+
 use crate::http_wire::server_connection::http1_builder;
 
 /// The index of the first ambiguous request, with the bytes cut at every place.
@@ -29,6 +33,21 @@ fn first_ambiguous(text: &str) -> Option<u64> {
     let first = results.next().unwrap();
     assert!(results.all(|result| result == first), "{text:?}");
     first
+}
+
+/// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
+#[test]
+fn inputs_of_message_framing() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/message_framing");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let input = std::fs::read(entry.unwrap().path()).unwrap();
+        message_framing::check(&input, |bytes, part| {
+            lines_of_watch(bytes, part).1.map(|index| index as u64)
+        });
+        count += 1;
+    }
+    assert!(count > 5, "{count}");
 }
 
 const PLAIN: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";

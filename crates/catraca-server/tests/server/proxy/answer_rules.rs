@@ -53,6 +53,28 @@ fn a_ban_with_a_status_replaces_the_answer_that_triggers_it() {
     assert_eq!(upstream.connections(), 1);
 }
 
+/// covers: 000-43, 000-44, B-11
+#[test]
+fn the_request_that_starts_a_ban_has_a_status_and_a_text_of_its_own() {
+    let more = ", answer_status = 400, answer_message = 'Declined.', message = 'Wait.'";
+    let rejected = response("200 OK", JSON, r#"{"reject_id":5}"#);
+    let upstream = TestUpstream::start(move |call| {
+        call.send(&rejected);
+        true
+    });
+    let policy = banning("body.reject_id == 5", more);
+    let denial = "[server]\ndenial = 'message'\n";
+    let server = ProxyServer::start(&format!("{}{denial}", catalog(&policy, &upstream)));
+    let mut client = server.connect();
+    client.send("GET /", &[], b"");
+    let replaced = client.read_response();
+    assert_eq!((replaced.status, &replaced.json()["errorMessage"]), (400, &"Declined.".into()));
+    client.send("GET /", &[], b"");
+    let denied = client.read_response();
+    assert_eq!((denied.status, &denied.json()["errorMessage"]), (429, &"Wait.".into()));
+    assert_eq!(upstream.connections(), 1);
+}
+
 #[test]
 fn a_ban_without_a_status_lets_the_answer_pass() {
     let answer = response("200 OK", JSON, r#"{"reject_id":5}"#);

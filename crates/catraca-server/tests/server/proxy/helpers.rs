@@ -108,7 +108,7 @@ impl ProxyServer {
     }
 }
 
-pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + SOON;
     while !is_so() {
         assert!(Instant::now() < deadline, "not in time: {what}");

@@ -111,6 +111,25 @@ fn status_with(proxy: &TestServer, folder: &Path, client: Option<&str>, http: &s
     String::from_utf8_lossy(&output.stdout).parse().unwrap()
 }
 
+/// Regression: a verified certificate that cannot be read was like none, and nothing said so.
+#[test]
+fn a_verified_certificate_that_cannot_be_read_is_logged() {
+    let upstream = TestUpstream::constant("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let (proxy, folder) = certified_proxy("required", &upstream);
+    // A DNS name with a byte that is no letter: the signature is valid, the name is not.
+    let script = "set -e\n\
+                  echo 2.5.29.17=DER:30:03:82:01:ff >> extensions\n\
+                  openssl x509 -req -in ana.csr -extfile extensions -days 2 \
+                  -CA authority.pem -CAkey authority.key -out ana.pem";
+    let made = Command::new("sh").args(["-c", script]).current_dir(&folder).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert_eq!(status_with(&proxy, &folder, Some("ana"), "--http1.1"), 400);
+    proxy.signal("TERM");
+    let (_, stderr) = proxy.wait_for_exit();
+    let line = "the certificate of a client cannot be read";
+    assert_eq!(stderr.matches(line).count(), 1, "{stderr}");
+}
+
 #[test]
 fn clients_are_counted_by_their_certificates() {
     let upstream = TestUpstream::constant("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");

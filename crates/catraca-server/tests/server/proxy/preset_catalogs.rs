@@ -1,0 +1,64 @@
+//! The presets `booking` and `window-block` behind the proxy, without any code of the application.
+
+use super::helpers::{ProxyServer, TestUpstream};
+use crate::raw_connection::HttpResponse;
+
+const BOOKING: &str = include_str!("../../../../../presets/booking/catalog.toml");
+const WINDOW_BLOCK: &str = include_str!("../../../../../presets/window-block/catalog.toml");
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+
+fn send(server: &ProxyServer, line: &str, headers: &[(&str, &str)]) -> HttpResponse {
+    let mut client = server.connect();
+    client.send(line, headers, b"");
+    client.read_response()
+}
+
+/// The calls of the source's manual have a tenant and no slug.
+///
+/// covers: 004-57, 004-58, 004-59, 004-68
+#[test]
+fn the_calls_of_a_booking_sites_manual_pass_unchanged() {
+    let upstream = TestUpstream::constant(OK);
+    let server = ProxyServer::start(&BOOKING.replace("http://127.0.0.1:9000", &upstream.url));
+    let tenant = [("X-Tenant-Id", "tenant_1")];
+    let first = send(&server, "GET /api/services", &tenant);
+    assert_eq!(first.status, 200, "{first:?}");
+    for name in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] {
+        assert!(first.header(name).is_some_and(|value| value.parse::<u64>().is_ok()), "{first:?}");
+    }
+    let appointment = send(&server, "POST /api/appointments", &tenant);
+    assert_eq!(appointment.status, 200, "{appointment:?}");
+    // Ten pages in a second, of which one was asked for before.
+    let statuses: Vec<u16> =
+        (0..30).map(|_| send(&server, "GET /api/services", &tenant).status).collect();
+    assert!(statuses.contains(&429), "{statuses:?}");
+    let denied = send(&server, "GET /api/employees", &tenant);
+    if denied.status == 429 {
+        assert!(denied.body.contains(r#""conflict":true"#), "{denied:?}");
+    }
+    let slug = [("X-Tenant-Id", "tenant_1"), ("X-Shop-Slug", "cuts")];
+    assert_eq!(send(&server, "GET /api/services", &slug).status, 200, "a slug counts apart");
+    assert_eq!(send(&server, "GET /api/services", &[]).status, 400, "no tenant");
+}
+
+/// covers: 002-10, 002-31, 002-32, B-42
+#[test]
+fn a_token_in_a_header_has_its_own_limit_and_an_invented_one_has_none() {
+    let upstream = TestUpstream::constant(OK);
+    let catalog = WINDOW_BLOCK
+        .replace("http://127.0.0.1:9000", &upstream.url)
+        // A window that a slow machine does not leave.
+        .replace("${RATE_LIMIT_WINDOW_SECONDS:1}", "60");
+    let server = ProxyServer::start(&catalog);
+    let mut last = send(&server, "GET /", &[]);
+    for _ in 0..10 {
+        last = send(&server, "GET /", &[("API_KEY", "invented")]);
+    }
+    assert_eq!(last.status, 429, "an unknown token counts for the address");
+    assert_eq!(last.header("retry-after"), Some("300"));
+    for name in ["API_KEY", "X-API-Key"] {
+        assert_eq!(send(&server, "GET /", &[(name, "abc123")]).status, 200, "{name}");
+    }
+    let hash = WINDOW_BLOCK.split("[facts.token.\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(send(&server, "GET /", &[("API_KEY", hash)]).status, 429, "a hash is no token");
+}
