@@ -8,6 +8,9 @@ mod check;
 mod explain;
 mod files;
 mod help_text;
+mod import;
+mod init;
+mod keygen;
 mod lists;
 mod locks_and_slots;
 mod remote;
@@ -27,6 +30,9 @@ pub use blocks::{BlockSelector, BlocksArgs, BlocksVerb};
 pub use check::{CheckArgs, CreditArgs, SettleArgs};
 pub use explain::{ExplainArgs, ExplainOperand};
 pub use files::{BackupArgs, CompletionsArgs, ManArgs, RecordsLocationArgs, RestoreArgs};
+pub use import::{ConformanceArgs, ExportArgs, ExportVerb, ImportArgs, ImportVerb};
+pub use init::{HashArgs, InitArgs, VariablesArgs};
+pub use keygen::KeygenArgs;
 pub use lists::{ListEntryArgs, ListsArgs, ListsVerb};
 pub use locks_and_slots::{LeaseOrFence, LocksArgs, LocksVerb, SlotsArgs, SlotsVerb};
 pub use remote::{PagingArgs, RemoteArgs};
@@ -63,6 +69,10 @@ impl CliArgs {
 pub enum CliVerb {
     /// Serve decisions over HTTP; the default without a verb
     Serve(ServeArgs),
+    /// Write the catalog, scenarios and README of a preset into a folder
+    Init(InitArgs),
+    /// List the presets of `catraca init`
+    Presets,
     /// Report every error in a catalog, with its position
     Lint(LintArgs),
     /// Run scenarios: requests at given times, with the decisions they must get
@@ -73,6 +83,14 @@ pub enum CliVerb {
     Simulate(SimulateArgs),
     /// Print the gates of a catalog and their attributes as TypeScript or Go
     Types(TypesArgs),
+    /// Print the variables of a catalog with their values
+    Variables(VariablesArgs),
+    /// Hash a value, so that a catalog can state facts about it without containing it
+    Hash(HashArgs),
+    /// Take over limits and tables of a limiter that is written in TypeScript
+    Import(ImportArgs),
+    /// Print policies in the form that `catraca import` reads
+    Export(ExportArgs),
     /// Make an API key, and the catalog lines that accept it
     Keygen(KeygenArgs),
     /// Copy the records to a file while the server runs
@@ -109,6 +127,8 @@ pub enum CliVerb {
     Selftest(SelftestArgs),
     /// Decision totals, and the subjects blocked most often
     Stats(StatsArgs),
+    /// Which programs use which policy, and which limits are outside the catalog
+    Conformance(ConformanceArgs),
     /// The acts of operators: when, who, what and why
     Audit(AuditArgs),
     /// Follow denials, blocks and other events live
@@ -173,58 +193,6 @@ pub struct ServeArgs {
     /// Start once without API keys, although the last start required them
     #[arg(long)]
     pub allow_no_keys: bool,
-}
-
-const KEYGEN: &str = "\
-Examples:
-  catraca keygen --role check                              for a program that checks
-  catraca keygen --role check --namespace shop             for one namespace only
-  catraca keygen --role support --name rui                 for a help desk
-  catraca keygen --role admin --name ana                   for an operator
-
-read may read state, check may also check and settle, support may also see why a caller is denied
-and release its blocks with a reason, admin may do everything. The key is printed
-once; the catalog stores its hash in [[auth.key]]. As soon as there is one key, every call except
-/healthz, /readyz, /openapi.json and /docs needs one, and the server may listen on any address.";
-
-/// Make a random API key, and the [[auth.key]] lines to paste into the catalog.
-#[derive(Debug, clap::Args)]
-#[command(after_help = KEYGEN)]
-pub struct KeygenArgs {
-    /// What the key may do
-    #[arg(long, value_name = "read|check|support|admin", hide_possible_values = true)]
-    pub role: RoleName,
-    /// The only namespace of the key; by default, all namespaces
-    #[arg(long, value_name = "NAME")]
-    pub namespace: Option<String>,
-    /// Its name in the audit; by default, the role and a part of the hash
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-}
-
-/// The roles of `--role`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RoleName {
-    /// May read state
-    Read,
-    /// May also check and settle
-    Check,
-    /// May also see why a caller is denied, and release its blocks
-    Support,
-    /// May do everything
-    Admin,
-}
-
-impl RoleName {
-    /// The role as a catalog spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Check => "check",
-            Self::Support => "support",
-            Self::Admin => "admin",
-        }
-    }
 }
 
 const LINT: &str = "\

@@ -2,10 +2,15 @@
 
 pub mod backup;
 pub mod config_schema;
+pub mod conformance;
 pub mod explain;
+pub mod hash;
+pub mod import;
+pub mod init;
 pub mod keygen;
 pub mod lint;
 pub mod openapi;
+pub mod presets;
 pub mod remote;
 pub mod secret;
 pub mod serve;
@@ -13,6 +18,7 @@ pub mod shell;
 pub mod simulate;
 pub mod test;
 pub mod types;
+pub mod variables;
 
 use std::path::Path;
 

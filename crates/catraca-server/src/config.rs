@@ -9,6 +9,7 @@ mod auth_keys;
 mod auth_section;
 mod codes;
 mod cross_checks;
+mod dict_section;
 mod hold_check;
 pub mod json_schema;
 mod jwt_section;
@@ -28,6 +29,7 @@ mod urls;
 
 pub use auth_section::AuthSection;
 pub use codes::PROCESS_CODES;
+pub use dict_section::{DICT_POLL_GATE, DictSection};
 pub use jwt_section::JwtSection;
 pub use load::{LoadedCatalog, load, parse};
 pub use process::{ProcessConfig, ProcessReader};

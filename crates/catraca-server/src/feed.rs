@@ -139,7 +139,7 @@ impl Subscription {
 fn describe(event: &Event<'_>) -> Option<(&'static str, Value)> {
     let described = match event {
         Event::Decided { decision, .. } if decision.allowed => return None,
-        Event::Decided { namespace, gate, decision } => {
+        Event::Decided { namespace, gate, decision, .. } => {
             let reason = decision.reason.as_str();
             let policy = decision.policy.as_deref();
             let at = decision.at.to_rfc3339();

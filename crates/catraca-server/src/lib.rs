@@ -13,6 +13,7 @@ mod client_certificate;
 mod cmd;
 mod config;
 mod context;
+mod dict_poll;
 mod exit;
 mod feed;
 mod html;
@@ -74,6 +75,13 @@ fn run(args: &CliArgs) -> anyhow::Result<Exit> {
     // Before any verb asks for the secret, which would then be random.
     args.secret_file().map_or(Ok(()), cmd::secret::set_from_file)?;
     match &args.verb {
+        Some(CliVerb::Init(args)) => cmd::init::run(args),
+        Some(CliVerb::Presets) => cmd::presets::run(),
+        Some(CliVerb::Variables(args)) => cmd::variables::run(args),
+        Some(CliVerb::Hash(args)) => cmd::hash::run(args),
+        Some(CliVerb::Import(args)) => cmd::import::run(args),
+        Some(CliVerb::Export(args)) => cmd::import::export(args),
+        Some(CliVerb::Conformance(args)) => cmd::conformance::run(args),
         Some(CliVerb::Lint(args)) => cmd::lint::run(args),
         Some(CliVerb::Test(args)) => cmd::test::run(args),
         Some(CliVerb::Explain(args)) => cmd::explain::run(args),

@@ -24,6 +24,7 @@ use keys::StartKeys;
 
 use crate::config::{LoadedCatalog, ProcessConfig, ReloadableConfig, StorageConfig, TlsFiles};
 use crate::context::{CallerCounts, ServerContext};
+use crate::dict_poll;
 use crate::listener::tls::Tls;
 use crate::listener::{Connections, FrontEnd, Listener, ListenerContext, Listeners};
 use crate::observe::Observer;
@@ -137,6 +138,8 @@ impl Server {
         if context.reloader.has_file() && watches {
             self.runtime.spawn(watch(Arc::clone(&context.reloader)));
         }
+        let poll = dict_poll::poll_periodically(Arc::downgrade(context));
+        self.runtime.spawn(poll);
         let stop_delay = context.reloadable.load().process.server.stop_delay;
         let listeners = std::mem::take(&mut self.listeners);
         let listeners = Listeners::new(listeners, Arc::clone(&context.connections), stop_delay);

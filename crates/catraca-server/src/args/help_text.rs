@@ -3,11 +3,17 @@
 /// The verbs in groups, with the same texts as in `CliVerb`.
 pub const GROUPS: &str = "\
 Write and test policies:
+  init         Write the catalog, scenarios and README of a preset into a folder
+  presets      List the presets of `catraca init`
   lint         Report every error in a catalog, with its position
   test         Run scenarios: requests at given times, with the decisions they must get
   explain      Show which policies apply to a request, with which key, tier and price, and why
   simulate     Replay a history in virtual time and show what the catalog decides
   types        Print the gates of a catalog and their attributes as TypeScript or Go
+  variables    Print the variables of a catalog with their values
+  hash         Hash a value, so that a catalog can state facts about it without containing it
+  import       Take over limits and tables of a limiter that is written in TypeScript
+  export       Print policies in the form that `catraca import` reads
 
 Serve:
   serve        Serve decisions over HTTP; the default without a verb
@@ -32,6 +38,7 @@ Operate a server:
   reset        Clear counters, block and ban level of one key, or of all keys of a policy
   selftest     Make the server test its limits, locks and bookings
   stats        Decision totals, and the subjects blocked most often
+  conformance  Which programs use which policy, and which limits are outside the catalog
   audit        The acts of operators: when, who, what and why
   events       Follow denials, blocks and other events live
   config       Show or reload the active catalog; override a policy's mode
@@ -57,6 +64,7 @@ Options:
 pub const EXAMPLES: &str = "\
 Examples:
   catraca                                             serve a demo, and print a curl to paste
+  catraca init window-block                           a ready catalog, to copy and change
   catraca lint shop.toml                              is the catalog valid?
   catraca explain -c shop.toml login ip=198.51.100.7  which policies apply, and why?
   catraca test shop.scenario.toml                     are the decisions as expected?

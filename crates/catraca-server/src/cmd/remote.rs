@@ -7,7 +7,7 @@ mod check;
 mod config;
 mod events;
 mod facts;
-mod format;
+pub(in crate::cmd) mod format;
 mod inspect;
 mod lists;
 mod locks;
@@ -16,6 +16,8 @@ mod reset;
 mod selftest;
 mod slots;
 mod stats;
+
+pub(in crate::cmd) use lists::blocklist_entries;
 
 use std::io::Write;
 
@@ -58,7 +60,11 @@ pub fn run(verb: &CliVerb) -> Result<Exit> {
 }
 
 /// Prints a response: the JSON as received, or the text of `words`.
-fn show(output: Output, reply: &Reply, words: impl FnOnce(&Value) -> String) -> Result<()> {
+pub(in crate::cmd) fn show(
+    output: Output,
+    reply: &Reply,
+    words: impl FnOnce(&Value) -> String,
+) -> Result<()> {
     let text = match output {
         Output::Json => reply.text.clone(),
         Output::Human => words(&reply.json),
@@ -70,8 +76,19 @@ fn show(output: Output, reply: &Reply, words: impl FnOnce(&Value) -> String) -> 
     if reply.json["durable"] == false && reply.json["dry_run"] != true {
         eprint_line(format_args!("{NOT_DURABLE}"));
     }
+    warn_nodes_behind(&reply.json);
     warn_incomplete(&reply.json);
     Ok(())
+}
+
+/// Prints which other nodes do not know of a change yet, if there are any.
+fn warn_nodes_behind(reply: &Value) {
+    let names = reply["nodes_behind"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let names: Vec<&str> = names.collect();
+    if !names.is_empty() {
+        let names = sanitize(&names.join(", "));
+        eprint_line(format_args!("catraca: these nodes do not know of the change yet: {names}"));
+    }
 }
 
 /// Prints why a response from the records may lack the newest entries, if it may.

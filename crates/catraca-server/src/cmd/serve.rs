@@ -108,8 +108,10 @@ async fn reload_on_hang_up(mut hang_ups: Signal, reloader: Arc<Reloader>) {
     while hang_ups.recv().await.is_some() {
         let reloader = Arc::clone(&reloader);
         // The reloader reports an error in the log, in `/readyz` and in the metrics.
-        let _ =
-            tokio::task::spawn_blocking(move || reloader.reload(ReloadCause::Signal).is_ok()).await;
+        let reload = move || reloader.reload(ReloadCause::Signal).is_ok();
+        if let Err(error) = tokio::task::spawn_blocking(reload).await {
+            tracing::error!(%error, "the reload ordered by SIGHUP did not finish");
+        }
     }
 }
 

@@ -3,11 +3,15 @@
 
 use catraca::core::catalog::read::Sections;
 use catraca::core::located::{Node, Report, SourceLocation, TableFields};
+use catraca::shared::RecordsScope;
 use catraca::store::StoreKind;
 
+use super::dict_section::{DICT_POLL_GATE, is_ispb};
 use super::hold_check;
 use super::section::SectionReading;
-use super::{AuthSection, JwtSection, ProxySection, RecordsSection, ServerSection, StoreSection};
+use super::{
+    AuthSection, DictSection, JwtSection, ProxySection, RecordsSection, ServerSection, StoreSection,
+};
 
 /// The URL scheme of a Redis Cluster.
 const CLUSTER: &str = "redis+cluster://";
@@ -32,6 +36,7 @@ pub struct ProcessReading<'t> {
     pub jwt: SectionReading<'t, JwtSection>,
     pub records: SectionReading<'t, RecordsSection>,
     pub store: SectionReading<'t, StoreSection>,
+    pub dict: SectionReading<'t, DictSection>,
 }
 
 /// Reports every setting that does not fit another one.
@@ -40,6 +45,7 @@ pub fn check(report: &mut Report, reading: &ProcessReading<'_>, sections: &Secti
     check_certificate(report, &reading.proxy.fields);
     check_client_ca(report, &reading.proxy, sections);
     check_jwt(report, &reading.jwt, sections);
+    check_dict(report, &reading.dict, sections);
     if let Some(proxy) = &reading.proxy.section {
         hold_check::check(report, proxy, sections);
     }
@@ -49,6 +55,37 @@ pub fn check(report: &mut Report, reading: &ProcessReading<'_>, sections: &Secti
     if let Some(records) = &reading.records.section {
         check_records(report, records, store, reading);
     }
+}
+
+/// A poll needs to know whom to ask, and for whom, and a gate that limits it.
+fn check_dict(
+    report: &mut Report,
+    dict: &SectionReading<'_, DictSection>,
+    sections: &Sections<'_>,
+) {
+    let Some(section) = dict.section.as_ref().filter(|section| section.poll.is_some()) else {
+        return;
+    };
+    let location = dict.fields.key("poll").unwrap_or(dict.fields.location);
+    let mut tables = ["gate", "policy"].into_iter().flat_map(|name| sections.all(name));
+    if !tables.any(|(_, table)| find_field(*table, DICT_POLL_GATE).is_some()) {
+        let message = format!("poll needs the gate {DICT_POLL_GATE}, and the catalog has none");
+        report_misplaced(report, location, message, "add the gate, or write poll = \"off\"");
+    }
+    let missing = match (&section.upstream, &section.participant) {
+        (None, _) => "upstream",
+        (_, None) => "participant",
+        (_, Some(participant)) if is_ispb(participant) => return,
+        (_, Some(_)) => {
+            let message = "poll needs the ISPB of the participant: eight letters or digits";
+            let location = dict.fields.get("participant").map_or(location, |node| node.location);
+            report_misplaced(report, location, message, "write its ISPB, or poll = \"off\"");
+            return;
+        }
+    };
+    let message = format!("poll needs {missing} beside it");
+    let fix = format!("write {missing}, or poll = \"off\"");
+    report_misplaced(report, location, &message, &fix);
 }
 
 fn check_certificate(report: &mut Report, section: &TableFields<'_>) {
@@ -173,6 +210,7 @@ fn check_records(
     store: &StoreSection,
     reading: &ProcessReading<'_>,
 ) {
+    check_records_scope(report, records, store, &reading.records.fields);
     if records.url != "none" {
         return;
     }
@@ -181,7 +219,8 @@ fn check_records(
     if store.kind() != StoreKind::Memory {
         let message = "\"none\" stores nothing, and nodes with a shared store must share their \
                        records too";
-        let fix = "write \"postgres://USER@HOST/DATABASE\", or \"sqlite:catraca.db\" for one node";
+        let fix = "write \"postgres://USER@HOST/DATABASE\", or \"sqlite:catraca.db\" for one node \
+                   or with scope = \"node\"";
         report_misplaced(report, location, message, fix);
     }
     for key in [reading.auth.fields.key("secret_file"), reading.store.fields.key("snapshot")] {
@@ -194,6 +233,33 @@ fn check_records(
             "leave it out, or write url = \"sqlite:catraca.db\"",
         );
     }
+}
+
+/// `[records] scope = "node"` over PostgreSQL, or with records that are not a file. In memory the
+/// records belong to one node anyway, so that a catalog may name its Redis by a variable.
+fn check_records_scope(
+    report: &mut Report,
+    records: &RecordsSection,
+    store: &StoreSection,
+    fields: &TableFields<'_>,
+) {
+    let kind = store.kind();
+    let is_file = records.url.starts_with("sqlite:");
+    let Some(location) = fields.key("scope").filter(|_| records.scope == RecordsScope::Node) else {
+        return;
+    };
+    let (message, fix) = match kind {
+        StoreKind::Postgres => (
+            "scope = \"node\" needs Redis: nodes over PostgreSQL can share their records",
+            "leave it out, and write [store] url as the url of [records] too",
+        ),
+        StoreKind::Redis if !is_file => (
+            "scope = \"node\" is for records in a file of each node",
+            "write url = \"sqlite:catraca.db\", or leave `scope` out",
+        ),
+        StoreKind::Redis | StoreKind::Memory => return,
+    };
+    report_misplaced(report, location, message, fix);
 }
 
 /// Settings of `[locks]` that the store does not support.

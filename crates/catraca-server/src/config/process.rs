@@ -11,18 +11,19 @@ use super::cross_checks::{self, ProcessReading};
 use super::section::{Section, SectionReading};
 use super::setting_kind::SettingContext;
 use super::{
-    AuthSection, JwtSection, PROCESS_CODES, ProxySection, RecordsSection, ServerSection,
-    StoreSection,
+    AuthSection, DictSection, JwtSection, PROCESS_CODES, ProxySection, RecordsSection,
+    ServerSection, StoreSection,
 };
 
 /// The sections that this server reads, as fields of the catalog.
-pub const PROCESS_SECTIONS: [FieldSchema; 6] = [
+pub const PROCESS_SECTIONS: [FieldSchema; 7] = [
     section_field::<ServerSection>("how `catraca serve` listens, logs and answers"),
     section_field::<ProxySection>("how requests are proxied to the upstreams of routes"),
     section_field::<AuthSection>("API keys, and the secret"),
     section_field::<JwtSection>("how the tokens of clients are verified, for `jwt:CLAIM`"),
     section_field::<RecordsSection>("what is stored, where, and for how long"),
     section_field::<StoreSection>("where counters and locks are"),
+    section_field::<DictSection>("how balances are taken over from the DICT"),
 ];
 
 /// Sections with names that a later version will use.
@@ -47,6 +48,8 @@ pub struct ProcessConfig {
     pub records: RecordsSection,
     /// `[store]`
     pub store: StoreSection,
+    /// `[dict]`
+    pub dict: DictSection,
     /// The names of the sections that the catalog has, sorted.
     pub present: Vec<&'static str>,
 }
@@ -78,6 +81,7 @@ impl ProcessSections for ProcessReader {
             jwt: SectionReading::read(&context, report, sections),
             records: SectionReading::read(&context, report, sections),
             store: SectionReading::read(&context, report, sections),
+            dict: SectionReading::read(&context, report, sections),
         };
         cross_checks::check(report, &reading, sections);
         warn_of_ended_entries(report, sections);
@@ -107,6 +111,7 @@ fn into_config(reading: ProcessReading<'_>, sections: &Sections<'_>) -> Option<P
         jwt: reading.jwt.section?,
         records: reading.records.section?,
         store: reading.store.section?,
+        dict: reading.dict.section?,
         present,
     })
 }
@@ -121,6 +126,7 @@ impl ProcessConfig {
         add_awaiting(&mut settings, &started.jwt, &self.jwt);
         add_awaiting(&mut settings, &started.records, &self.records);
         add_awaiting(&mut settings, &started.store, &self.store);
+        add_awaiting(&mut settings, &started.dict, &self.dict);
         settings
     }
 
@@ -134,6 +140,7 @@ impl ProcessConfig {
         add_changed(&mut changes, &before.records, &self.records);
         add_changed(&mut changes, &before.server, &self.server);
         add_changed(&mut changes, &before.store, &self.store);
+        add_changed(&mut changes, &before.dict, &self.dict);
         changes
     }
 }

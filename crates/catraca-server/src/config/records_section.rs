@@ -3,9 +3,12 @@
 use catraca::core::located::{DefaultValue, Node, Report, ValueSchema, scalar};
 use catraca::core::time::Span;
 use catraca::records::Retention;
+use catraca::shared::RecordsScope;
 
 use super::section::section;
-use super::setting_kind::{FileName, Millis, Optional, SettingContext, SettingKind};
+use super::setting_kind::{
+    FileName, Keyword, Millis, Optional, SettingContext, SettingKind, WholeNumber, Word,
+};
 use super::urls::RecordsUrl;
 
 section! {
@@ -14,6 +17,9 @@ section! {
         /// the [records](records.md): blocks, lists, facts, modes, audit, debts; also
         /// `"postgres://USER@HOST/DATABASE"`; `"none"` keeps nothing at all
         url: RecordsUrl = DefaultValue::Text("sqlite:catraca.db"), Restart;
+        /// with a [shared store](shared.md): `shared` if all nodes use the same records, `node` if
+        /// each node has its own and [Redis alone](shared.md#redis-alone) is shared
+        scope: Word<RecordsScope> = DefaultValue::Text("shared"), Restart;
         /// a file with the password for a `postgres:` URL, so that the catalog need not contain it
         password_file: Optional<FileName> = DefaultValue::Absent(""), Restart;
         /// how long ended blocks, their history and ended list entries are kept
@@ -23,6 +29,9 @@ section! {
         keep_audit: KeepTime = DefaultValue::Text("730d"), Restart;
         /// the same for decision counts per minute
         keep_counts: KeepTime = DefaultValue::Text("90d"), Restart;
+        /// how many keys have [their attempts](records.md#attempts-of-single-callers) counted one
+        /// by one in a minute; 0 counts none
+        keys_per_minute: WholeNumber<0, 100_000> = DefaultValue::Integer(0), Restart;
         /// how often expired records are deleted; this also happens soon after a start
         purge_interval: Millis<1_000, 86_400_000> = DefaultValue::Text("1h"), Restart;
     }
@@ -33,6 +42,11 @@ impl RecordsSection {
     pub fn retention(&self) -> Retention {
         Retention { history: self.keep_history, audit: self.keep_audit, counts: self.keep_counts }
     }
+}
+
+impl Keyword for RecordsScope {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("shared", Self::Shared), ("node", Self::Node)];
 }
 
 /// How long records are kept: at least an hour, or `forever`.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use catraca::SharedOptions;
+use catraca::shared::RecordsScope;
 use catraca::store::StoreKind;
 
 use super::StoreSection;
@@ -25,11 +26,17 @@ pub struct SharedStoreConfig {
     pub nodes: u32,
     /// Whether a node denies blocked callers from its own cache, without a round trip.
     pub deny_cache: bool,
+    /// Whether all nodes share their records.
+    pub records: RecordsScope,
 }
 
 impl SharedStoreConfig {
     /// Resolves `[store]`; `None` for the store in memory.
-    pub fn resolve(store: &StoreSection, folder: &Path) -> Result<Option<Self>> {
+    pub fn resolve(
+        store: &StoreSection,
+        records: RecordsScope,
+        folder: &Path,
+    ) -> Result<Option<Self>> {
         if store.kind() == StoreKind::Memory {
             return Ok(None);
         }
@@ -41,12 +48,13 @@ impl SharedStoreConfig {
             ca_file: store.ca_file.as_ref().map(|file| folder.join(file)),
             nodes: u32::try_from(store.nodes)?,
             deny_cache: store.deny_cache,
+            records,
         }))
     }
 
     /// The options of the engine.
     pub fn options(&self) -> SharedOptions {
-        SharedOptions { nodes: self.nodes, deny_cache: self.deny_cache }
+        SharedOptions { nodes: self.nodes, deny_cache: self.deny_cache, records: self.records }
     }
 }
 
@@ -70,7 +78,8 @@ mod tests {
     }
 
     fn config(text: &str) -> Result<Option<SharedStoreConfig>> {
-        SharedStoreConfig::resolve(&store(text).unwrap(), Path::new("shop"))
+        let records = RecordsScope::Shared;
+        SharedStoreConfig::resolve(&store(text).unwrap(), records, Path::new("shop"))
     }
 
     #[test]
@@ -96,7 +105,9 @@ mod tests {
         std::fs::write(folder.join("sentinel"), "c&d\n").unwrap();
         let text = "url = 'redis+sentinel://default@a/main'\npassword_file = 'server'\n\
                     sentinel_password_file = 'sentinel'";
-        let read = SharedStoreConfig::resolve(&store(text).unwrap(), &folder).unwrap().unwrap();
+        let store = store(text).unwrap();
+        let read = SharedStoreConfig::resolve(&store, RecordsScope::Shared, &folder);
+        let read = read.unwrap().unwrap();
         let expected = "redis+sentinel://default:a%20b@a/main?sentinel_password=c%26d";
         assert_eq!(read.url, expected);
         std::fs::remove_dir_all(&folder).unwrap();

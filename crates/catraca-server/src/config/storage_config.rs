@@ -25,6 +25,8 @@ pub struct StorageConfig {
     pub file: Option<PathBuf>,
     /// How long each class of records is kept.
     pub retention: Retention,
+    /// The most keys whose attempts are counted one by one in a minute.
+    pub keys_per_minute: usize,
     /// How often expired records are deleted.
     pub purge_interval: Duration,
     /// The file with the secret of digests and tickets.
@@ -69,11 +71,12 @@ impl StorageConfig {
             },
             file,
             retention: records.retention(),
+            keys_per_minute: records.keys_per_minute,
             purge_interval: records.purge_interval,
             interval: store.snapshot_interval,
             memory: store.memory(),
             namespaces: auth.namespaces(),
-            shared: SharedStoreConfig::resolve(store, folder)?,
+            shared: SharedStoreConfig::resolve(store, records.scope, folder)?,
         }))
     }
 

@@ -3,7 +3,6 @@
 
 pub mod accept_header;
 pub mod decision_writer;
-pub mod dict_states;
 pub mod lock_requests;
 pub mod lock_responses;
 pub mod record_bodies;

@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
-const NOW: u64 = 1_800_000_000;
+#[path = "../../../../fuzz/checks/jwt.rs"]
+mod jwt_check;
+
+use jwt_check::{NOW, SECRET};
 
 /// The keys of an issuer.
 struct Issuer {
@@ -121,6 +123,23 @@ fn claims() -> Value {
 
 fn header(algorithm: &str, key: &str) -> Value {
     json!({"alg": algorithm, "kid": key, "typ": "JWT"})
+}
+
+/// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
+#[test]
+fn inputs_of_jwt() {
+    let verifier = of_secret();
+    let is_accepted =
+        |token: &str| verifier.verify(token, UNIX_EPOCH + Duration::from_secs(NOW)).is_ok();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/jwt");
+    let mut accepted = 0;
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let input = std::fs::read(entry.unwrap().path()).unwrap();
+        accepted += usize::from(jwt_check::check(&input, is_accepted));
+        count += 1;
+    }
+    assert!(count > 5 && accepted > 0 && accepted < count, "{accepted} of {count}");
 }
 
 #[test]
@@ -273,7 +292,7 @@ fn tokens_are_read_from_bearer_and_unverified_only_on_request() {
     let now = UNIX_EPOCH + Duration::from_secs(NOW);
     let claims_of = |verifier: &JwtVerifier, line: &str| {
         let mut headers = HeaderMap::new();
-        headers.insert(header::AUTHORIZATION, line.parse().unwrap());
+        headers.insert(hyper::http::header::AUTHORIZATION, line.parse().unwrap());
         verifier.claims_of(&headers, now).map(|claims| claims.is_some())
     };
     let good = hs256(SECRET.as_bytes(), &json!({"alg": "HS256"}), &claims());

@@ -22,12 +22,20 @@ pub enum BackgroundTask {
     FileWatch,
     /// Removes expired leases, and receives notices of freed names.
     Locks,
+    /// Takes the balances of the DICT over.
+    DictPoll,
 }
 
 impl BackgroundTask {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Snapshot, Self::Purge, Self::RecordsHealth, Self::FileWatch, Self::Locks];
+    pub const ALL: [Self; 6] = [
+        Self::Snapshot,
+        Self::Purge,
+        Self::RecordsHealth,
+        Self::FileWatch,
+        Self::Locks,
+        Self::DictPoll,
+    ];
 
     /// The label in metrics.
     pub fn as_str(self) -> &'static str {
@@ -37,6 +45,7 @@ impl BackgroundTask {
             Self::RecordsHealth => "records-health",
             Self::FileWatch => "file-watch",
             Self::Locks => "locks",
+            Self::DictPoll => "dict-poll",
         }
     }
 
@@ -47,6 +56,7 @@ impl BackgroundTask {
             Self::Purge => "records stay longer than their retention says",
             Self::RecordsHealth => "records that cannot be written are not in the log",
             Self::FileWatch => "a changed catalog is not applied before a reload is ordered",
+            Self::DictPoll => "the buckets may drift from those of the DICT",
             Self::Locks => "locks are granted and released nevertheless",
         }
     }

@@ -88,8 +88,10 @@ impl Logs {
     /// Starts the log and makes it the tracing subscriber of the process.
     pub fn start(style: LogStyle, level: Level) -> io::Result<Self> {
         let (queue, messages) = sync_channel(QUEUE_MAX);
-        std::thread::Builder::new().name("log".to_owned()).spawn(move || write(&messages))?;
         let logs = Self { queue, limits: Arc::default() };
+        let limits = Arc::clone(&logs.limits);
+        let write_lines = move || write(&messages, &limits);
+        std::thread::Builder::new().name("log".to_owned()).spawn(write_lines)?;
         let writer = logs.clone();
         let format = tracing_subscriber::fmt()
             .with_max_level(level)
@@ -153,11 +155,15 @@ impl Write for Logs {
 }
 
 /// The thread that writes: ends when all senders are dropped.
-fn write(messages: &Receiver<LogMessage>) {
+fn write(messages: &Receiver<LogMessage>, limits: &LogLimits) {
     while let Ok(message) = messages.recv() {
         match message {
-            // Standard error may be closed; there is no other place to report that.
-            LogMessage::Line(text) => drop(io::stderr().write_all(&text)),
+            // Standard error may be closed, or its disk full: the metric says it.
+            LogMessage::Line(text) => {
+                if io::stderr().write_all(&text).is_err() {
+                    limits.dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             LogMessage::Flush(done) => drop(done.send(())),
         }
     }

@@ -39,12 +39,6 @@ macro_rules! all_variants {
 }
 
 all_variants! {
-    /// All reasons.
-    REASONS: Reason = [
-        Ok, OverLimit, Blocked, Blocklisted, Allowlisted, TooCostly, Missing, Unavailable,
-    ]
-}
-all_variants! {
     /// All modes.
     MODES: Mode = [Enforce, Shadow, Off]
 }
@@ -90,7 +84,7 @@ pub struct PolicyMetrics {
 
 /// One counter for each mode and reason.
 #[derive(Default)]
-pub struct ReasonModeCounts([[AtomicU64; REASONS.len()]; MODES.len()]);
+pub struct ReasonModeCounts([[AtomicU64; Reason::ALL.len()]; MODES.len()]);
 
 /// The lowest share of the limit that remained for any key, in the current minute and in the one
 /// before. Stored as the used share, so that zero means "no check yet".
@@ -193,7 +187,7 @@ impl ReasonModeCounts {
     pub fn counts(&self) -> impl Iterator<Item = (Reason, Mode, u64)> {
         let by_mode = MODES.iter().zip(&self.0);
         let counts = by_mode.flat_map(|(mode, by_reason)| {
-            let by_reason = REASONS.iter().zip(by_reason);
+            let by_reason = Reason::ALL.iter().zip(by_reason);
             by_reason.map(|(reason, count)| (*reason, *mode, count.load(Ordering::Relaxed)))
         });
         counts.filter(|(.., count)| *count > 0)

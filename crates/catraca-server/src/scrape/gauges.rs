@@ -3,6 +3,7 @@
 
 use catraca::Engine;
 use catraca::memory::MemoryPool;
+use catraca::shared::SharedStats;
 use catraca_core::cell::CellKind;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -132,11 +133,23 @@ fn full(engine: &Engine) -> GaugeFamily {
 /// The shared store, if there is one.
 pub fn shared_store(registry: &mut Registry, context: &ServerContext) {
     let Some(stats) = context.app.shared_stats() else { return };
-    let help = "1 while the shared store is used, 0 while on_failure decides";
+    let help = "1 while the whole shared store is used, 0 while on_failure decides for some keys";
     gauge(registry, "shared_up", help, usize::from(stats.up));
+    let primaries: GaugeFamily = GaugeFamily::default();
+    for (name, up) in &stats.primaries {
+        primaries.get_or_create(&labels([("primary", name.as_str())])).set(i64::from(*up));
+    }
+    if !stats.primaries.is_empty() {
+        let help = "1 while this primary is used, 0 while on_failure decides for its keys";
+        registry.register("shared_primary_up", help, primaries);
+    }
     let is_unsafe = usize::from(stats.config_warning.is_some());
     let help = "1 while the settings of the shared store let it lose blocks";
     gauge(registry, "shared_unsafe", help, is_unsafe);
+    nodes(registry, &stats);
+    let help = "1 while the primary of the shared store may have been replaced: no majority of the \
+                Sentinels confirms it";
+    gauge(registry, "shared_unconfirmed", help, usize::from(stats.doubt.is_some()));
     let help = "Blocks in the block cache of this node";
     gauge(registry, "shared_cached_blocks", help, stats.cached_blocks);
     gauge(
@@ -145,10 +158,12 @@ pub fn shared_store(registry: &mut Registry, context: &ServerContext) {
         "Blocks that are not written to the shared store yet",
         stats.unsynced_blocks,
     );
-    // Microseconds.
-    let offset = ConstGauge::new(stats.clock_offset.unwrap_or_default() as f64 / 1e6);
-    let help = "Clock of the shared store minus the clock of this node";
-    registry.register("shared_clock_offset_seconds", help, offset);
+    // Absent until the store has answered: zero would say that the clocks agree.
+    if let Some(micros) = stats.clock_offset {
+        let offset = ConstGauge::new(micros as f64 / 1e6);
+        let help = "Clock of the shared store minus the clock of this node";
+        registry.register("shared_clock_offset_seconds", help, offset);
+    }
     counter(
         registry,
         "shared_breaker_opened",
@@ -169,6 +184,20 @@ pub fn shared_store(registry: &mut Registry, context: &ServerContext) {
         "Latency of calls to the shared store",
         HistogramMetric(round_trips),
     );
+}
+
+/// The other nodes, and the notices that they publish.
+fn nodes(registry: &mut Registry, stats: &SharedStats) {
+    let help = "Nodes that are alive, as the shared store last showed them";
+    gauge(registry, "shared_nodes", help, stats.nodes);
+    let differ = usize::from(stats.revision_problem.is_some());
+    let help = "1 while live nodes use different revisions of the catalog";
+    gauge(registry, "shared_revisions_differ", help, differ);
+    let notices = usize::try_from(stats.notices).unwrap_or(usize::MAX);
+    let help = "Notices of blocks and releases in the shared store";
+    gauge(registry, "shared_notices", help, notices);
+    let help = "Notices about active blocks that were dropped because there were too many";
+    counter(registry, "shared_dropped_notices", help, stats.dropped_notices);
 }
 
 /// Blocks that deny now. The store also keeps ended ones, as long as their escalation level counts.

@@ -143,6 +143,7 @@ impl Backend {
             .records(Arc::clone(&setup.records))
             .locks(Arc::new(locks))
             .build();
+        app.set_node_name(&shared_store::node_name());
         let restored = runtime.block_on(shared_store::resume(&app))?;
         shared_store::start_heartbeat(&app, runtime);
         let maintenance = MaintenanceThread::start(&app, &setup.records, config, None, observer)?;
@@ -199,13 +200,15 @@ impl EngineSetup {
         secret: Secret,
         observer: &Arc<Observer>,
     ) -> Result<Self> {
-        let options = Options { retention: config.retention };
+        let keys_per_minute = config.keys_per_minute;
+        let options = Options { retention: config.retention, keys_per_minute };
         let records = Arc::new(Records::open(&config.records, options)?);
         let feed = Arc::new(Feed::default());
         let listener_feed = Arc::clone(&feed);
         let listener_observer = Arc::clone(observer);
         let revision = revision(&catalog);
         let builder = Engine::builder(catalog).secret(secret).memory(config.memory);
+        let builder = builder.report_keys(keys_per_minute > 0);
         let builder = builder.namespaces(config.namespaces.clone()).listener(move |event| {
             listener_feed.publish(event);
             listener_observer.on_event(event);

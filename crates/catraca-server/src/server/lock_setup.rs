@@ -8,7 +8,7 @@ use catraca::core::lock::Durability;
 use catraca::locks::{Journal, MemoryLocks, RestoredLock};
 use catraca::records::{RecordedLock, Records};
 use catraca::{Locks, Secret, Span, SystemClock};
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::observe::Observer;
 use crate::observe::background_tasks::BackgroundTask;
@@ -40,17 +40,28 @@ pub fn open(secret: &Secret, records: &Arc<Records>, durability: Durability) -> 
 }
 
 /// Expires leases periodically, until the locks are dropped; reports errors of the background work
-/// of locks.
+/// of locks, and logs a limitation of their store when it begins and when it ends.
 pub async fn expire_periodically(locks: Weak<Locks>, observer: Arc<Observer>) {
+    let mut limitation = None;
     loop {
         let interval = {
             let Some(locks) = locks.upgrade() else { return };
             locks.expire().await;
             observer.background.note(BackgroundTask::Locks, locks.background_error());
+            log_limitation(&mut limitation, locks.limitation());
             locks.expiry_interval()
         };
         tokio::time::sleep(interval).await;
     }
+}
+
+fn log_limitation(logged: &mut Option<String>, now: Option<String>) {
+    match &now {
+        Some(why) if *logged != now => info!(why, "callers that wait for a lock poll"),
+        None if logged.is_some() => info!("callers that wait for a lock are woken at once again"),
+        _ => {}
+    }
+    *logged = now;
 }
 
 /// Stops granting; leases in memory and the clean shutdown are recorded.

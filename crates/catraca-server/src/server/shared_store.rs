@@ -1,5 +1,6 @@
 //! Opens the shared store, restores the records into it, and logs the changes of its status.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use catraca::records::redact;
 use catraca::shared::HeartbeatReport;
 use catraca::store::{self, OpenOptions, SharedStores};
 use catraca::{App, Catalog};
+use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 use tracing::{info, warn};
 
@@ -43,6 +45,15 @@ pub async fn resume(app: &App) -> Result<ResumeSummary, ResumeError> {
     app.resume(None).await
 }
 
+/// How operators call this node: its host and process.
+pub fn node_name() -> String {
+    let host = std::fs::read_to_string("/etc/hostname").ok();
+    let host = std::env::var("HOSTNAME").ok().or(host).unwrap_or_default();
+    let host = host.trim();
+    let host = if host.is_empty() { "host" } else { host };
+    format!("{host}/{}", std::process::id())
+}
+
 /// A sentence about the store for the banner.
 pub fn describe(config: &SharedStoreConfig) -> String {
     let nodes = match config.nodes {
@@ -64,21 +75,20 @@ pub fn start_heartbeat(app: &App, runtime: &Runtime) {
 /// The status that was logged last, so that only changes are logged.
 #[derive(Default)]
 struct HeartbeatLog {
-    unreachable: AtomicBool,
+    /// The names of the primaries that are not in use; empty for the only one of a store.
+    unavailable: Mutex<BTreeSet<String>>,
     skewed: AtomicBool,
     failing: AtomicBool,
     unsafe_config: AtomicBool,
+    config_notice: AtomicBool,
+    other_revisions: AtomicBool,
+    doubtful: AtomicBool,
 }
 
 impl HeartbeatLog {
     fn write(&self, report: &HeartbeatReport) {
         let why = report.error.as_deref().unwrap_or("no response");
-        if !self.unreachable.swap(!report.up, Ordering::Relaxed) && !report.up {
-            warn!(why, "shared store unreachable: deciding by the `on_failure` of each policy");
-        }
-        if report.recovered {
-            info!("shared store reachable again");
-        }
+        self.write_unavailable(report);
         if report.restarted {
             warn!("shared store may have lost counters; all blocks were written to it again");
         }
@@ -92,8 +102,64 @@ impl HeartbeatLog {
         {
             warn!(why, "the settings of the shared store allow it to lose blocks");
         }
+        let notice = report.config_notice.as_deref();
+        if !self.config_notice.swap(notice.is_some(), Ordering::Relaxed)
+            && let Some(why) = notice
+        {
+            warn!(why, "a setting of the shared store should be changed");
+        }
+        let revisions = report.revision_problem.as_deref();
+        if !self.other_revisions.swap(revisions.is_some(), Ordering::Relaxed)
+            && let Some(why) = revisions
+        {
+            warn!(why, "nodes of one store use different catalogs");
+        }
+        self.write_doubt(report);
         if !self.skewed.swap(report.clock_skewed, Ordering::Relaxed) && report.clock_skewed {
             warn!("clocks of the shared store and this node differ by two seconds or more");
         }
+    }
+
+    fn write_doubt(&self, report: &HeartbeatReport) {
+        let was_doubtful = self.doubtful.swap(report.doubt.is_some(), Ordering::Relaxed);
+        match &report.doubt {
+            Some(why) if !was_doubtful => warn!(why, "shared store may have been replaced"),
+            None if was_doubtful && report.up => info!("primary of the shared store confirmed"),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Logs each primary that is not in use any more, and each that is in use again.
+    fn write_unavailable(&self, report: &HeartbeatReport) {
+        let mut logged = self.unavailable.lock();
+        let name = |name: &Option<String>| name.clone().unwrap_or_default();
+        for primary in &report.unavailable {
+            let why = &primary.error;
+            if !logged.insert(name(&primary.name)) {
+                continue;
+            }
+            match &primary.name {
+                None => warn!(
+                    why,
+                    "shared store unreachable: deciding by the `on_failure` of each policy"
+                ),
+                Some(primary) => warn!(
+                    why,
+                    primary,
+                    "primary of the shared store unreachable: deciding its keys by the \
+                     `on_failure` of each policy"
+                ),
+            }
+        }
+        logged.retain(|primary| {
+            let is_unavailable =
+                report.unavailable.iter().any(|other| name(&other.name) == *primary);
+            if !is_unavailable && primary.is_empty() {
+                info!("shared store reachable again");
+            } else if !is_unavailable {
+                info!(primary, "primary of the shared store in use again, or replaced");
+            }
+            is_unavailable
+        });
     }
 }

@@ -10,6 +10,8 @@ mod explain;
 mod guide_tables;
 mod help;
 mod helpers;
+mod import;
+mod init;
 mod lint;
 mod process_sections;
 mod scenario;

@@ -4,6 +4,7 @@
 
 mod backups;
 mod blocks;
+mod checkout;
 mod connection_errors;
 mod decisions;
 mod events;

@@ -1,13 +1,23 @@
 //! The reverse proxy over real sockets: clients written by hand on one side, and upstreams written
 //! by hand on the other.
 
+mod alpn;
 mod answer_rules;
+mod checkout_preset;
+mod dict;
 mod forwarding;
+mod grpc;
+mod grpc_service;
 mod h2;
+mod h2_bodies;
+mod h2_helpers;
+mod h2_upstreams;
 mod helpers;
+mod kills;
 mod llm_budget;
 mod metrics;
 mod outcomes;
+mod preset_catalogs;
 mod sender_headers;
 mod shutdown;
 mod smuggling;

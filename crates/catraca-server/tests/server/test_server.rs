@@ -126,6 +126,11 @@ impl TestServer {
         assert!(sent.success());
     }
 
+    /// Stops reading its standard error, so that every further line fails.
+    pub fn close_stderr(&mut self) {
+        drop(self.child.stderr.take());
+    }
+
     /// Waits until the process ends; returns its status and its standard error.
     pub fn wait_for_exit(mut self) -> (ExitStatus, String) {
         let mut stderr = String::new();
@@ -143,7 +148,10 @@ impl Drop for TestServer {
 
 /// The binary under test.
 pub fn binary() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_catraca"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_catraca"));
+    // Presets have a proxy with a fixed port; servers of tests run side by side.
+    command.env("PROXY_LISTEN", "127.0.0.1:0");
+    command
 }
 
 /// Writes a catalog into a new folder: the server stores its other files beside the catalog.

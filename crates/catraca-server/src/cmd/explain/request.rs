@@ -101,14 +101,23 @@ impl RouteMatch {
         let query = target.split_once('?').map(|(_, query)| query).unwrap_or_default();
         for (name, from) in route.set.iter().filter(|(name, _)| **name != *"ip") {
             let is_given = given.iter().any(|(own, _)| **own == **name);
+            if matched.set.iter().any(|(own, _)| **own == **name) {
+                continue;
+            }
             if !is_in_target(from) {
                 matched.unset.extend((!is_given).then(|| (name.to_string(), from.to_string())));
+                continue;
+            }
+            let has_other = |(own, from): &(_, _)| own == name && !is_in_target(from);
+            if is_given && route.set.iter().any(has_other) {
                 continue;
             }
             ensure!(!is_given, "the route sets `{name}` itself; leave it out");
             let value = attribute_value(from, path, |_| None, |wanted| query_value(query, wanted));
             matched.set.extend(value.map(|value| (name.to_string(), value)));
         }
+        let set = &matched.set;
+        matched.unset.retain(|(name, _)| !set.iter().any(|(own, _)| own == name));
         Ok(matched)
     }
 }

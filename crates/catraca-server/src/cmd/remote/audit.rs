@@ -9,6 +9,9 @@ use crate::args::AuditArgs;
 use crate::client::Client;
 use crate::exit::Exit;
 
+/// Below the acts of a node that does not share its records.
+const OTHER_NODES: &str = "\nEvery node has an audit of the acts that it was asked for.";
+
 /// Fetches and prints.
 pub fn run(args: &AuditArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
@@ -24,7 +27,12 @@ pub fn run(args: &AuditArgs) -> Result<Exit> {
 
 fn acts_text(page: &Value) -> String {
     let heads = ["at", "by", "act", "target", "why"];
-    let table = rows(&heads, &[], &page["acts"], "No operator did anything.", |row| {
+    let is_of_one_node = page["scope"] == "node";
+    let none = match is_of_one_node {
+        true => "No operator did anything on this node.",
+        false => "No operator did anything.",
+    };
+    let table = rows(&heads, &[], &page["acts"], none, |row| {
         vec![
             instant(&row["at"]),
             cell(&row["by"]),
@@ -33,5 +41,6 @@ fn acts_text(page: &Value) -> String {
             cell(&row["why"]),
         ]
     });
-    table + &next_page_hint(page)
+    let other_nodes = if is_of_one_node { OTHER_NODES } else { "" };
+    table + &next_page_hint(page) + other_nodes
 }

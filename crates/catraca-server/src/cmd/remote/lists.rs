@@ -23,9 +23,28 @@ struct ListEndpoint {
     path: &'static str,
 }
 
+const BLOCKLIST: ListEndpoint = ListEndpoint { name: "blocklist", path: "/v1/blocklist" };
+
 /// Runs a verb on the blocklist.
 pub fn blocklist(args: &ListsArgs) -> Result<Exit> {
-    run(args, ListEndpoint { name: "blocklist", path: "/v1/blocklist" })
+    run(args, BLOCKLIST)
+}
+
+/// Adds entries, each with the line of the file that it comes from, to the blocklist. If the server
+/// refuses one, or one is `wrong`, none is added.
+pub(in crate::cmd) fn blocklist_entries(
+    client: &Client,
+    output: Output,
+    file: &str,
+    entries: Vec<(usize, Value)>,
+    wrong: Vec<(usize, String)>,
+) -> Result<Exit> {
+    import::send(
+        client,
+        output,
+        BLOCKLIST,
+        &import::ParsedEntries { file, entries, twice: 0, wrong },
+    )
 }
 
 /// Runs a verb on the allowlist.

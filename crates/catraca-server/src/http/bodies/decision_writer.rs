@@ -60,6 +60,9 @@ fn write_row(row: &DecisionRow, json: &mut DecisionWriter<'_>) {
     if row.blocked_until.is_some() {
         json.instant(",\"blocked_until\":", row.blocked_until);
     }
+    if let Some(level) = row.level {
+        json.number(",\"level\":", Some(i64::from(level)));
+    }
     json.number(",\"charged\":", Some(row.charged));
     json.word(",\"mode\":", row.mode.as_str());
     if !row.windows.is_empty() {
@@ -141,7 +144,7 @@ fn is_plain(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use catraca::json::AsJson;
-    use catraca::{Catalog, Check, Engine, ManualClock};
+    use catraca::{Catalog, Check, Engine, ManualClock, Reason};
 
     use super::*;
 
@@ -150,7 +153,7 @@ mod tests {
         [policy.login]
         by      = ["ip"]
         window  = ["1 per 1m", "1 per 1s"]
-        block   = "15m"
+        block   = { first = "15m", factor = 2, max = "1h", forget = "1d" }
         message = "Não \"agora\":\n\\ {retry_after}"
         [policy.pay]
         each    = ["customer", "session"]
@@ -200,15 +203,18 @@ mod tests {
         let outcome = catraca::Outcome { status: Some(402), ..catraca::Outcome::default() };
         engine.settle(&catraca::Settle::ticket(&ticket, &outcome)).unwrap();
         let mut seen = std::collections::BTreeSet::new();
+        let mut levels = std::collections::BTreeSet::new();
         for (gate, ip, cost) in checks() {
             let mut check = Check::new(gate, [("ip", ip), ("customer", "c"), ("session", "s")]);
             check.cost = cost;
             let Ok(decision) = engine.check(&check) else { continue };
             seen.insert(decision.reason.as_str());
+            levels.extend(decision.rows.iter().map(|row| row.level));
             assert_same(&decision);
         }
-        let all = ["allowlisted", "blocked", "blocklisted", "missing", "ok", "over_limit"];
-        assert!(all.iter().all(|reason| seen.contains(reason)), "{seen:?}");
-        assert!(seen.contains("too_costly"));
+        // A store in memory is always available.
+        let others = Reason::ALL.iter().filter(|reason| **reason != Reason::Unavailable);
+        assert_eq!(seen, others.map(|reason| reason.as_str()).collect());
+        assert_eq!(levels.into_iter().collect::<Vec<_>>(), [None, Some(1)]);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use catraca::Time;
 use catraca::core::lists::ListTarget;
 use catraca::json::origin_name;
-use catraca::records::{AuditRow, BlockRow, HistoryRow, ListRow, TopBlocked, Totals};
+use catraca::records::{AuditRow, BlockRow, HistoryRow, KeyAttempts, ListRow, TopBlocked, Totals};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -26,6 +26,29 @@ pub fn subject_parts(parts: &[(String, String)]) -> SubjectParts {
 /// The end of a block or a lease as RFC 3339; `None` if it has no end.
 pub fn end_or_null(at: Time) -> Option<String> {
     (!at.is_forever()).then(|| at.to_rfc3339())
+}
+
+/// The attempts of one key.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "KeyAttempts")]
+pub struct KeyAttemptsBody {
+    /// All attempts, allowed or not.
+    #[schemars(example = 12)]
+    attempts: u64,
+    #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
+    first_attempt_at: String,
+    #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
+    last_attempt_at: String,
+}
+
+impl From<KeyAttempts> for KeyAttemptsBody {
+    fn from(found: KeyAttempts) -> Self {
+        Self {
+            attempts: found.attempts,
+            first_attempt_at: found.first.to_rfc3339(),
+            last_attempt_at: found.last.to_rfc3339(),
+        }
+    }
 }
 
 /// A block.

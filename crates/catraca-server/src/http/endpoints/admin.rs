@@ -44,6 +44,11 @@ fn to_json<T: Serialize>(body: &T) -> ApiResult {
     respond_json(&value)
 }
 
+/// The `scope` of answers from the records: `node` if other nodes have others.
+fn records_scope(request: &ApiRequest) -> Option<&'static str> {
+    request.app().has_own_records().then_some("node")
+}
+
 impl ApiRequest {
     /// The reason in the body; an empty body gives none.
     fn audit_reason(&self) -> Result<AuditReason, Problem> {

@@ -37,6 +37,20 @@ pub struct Readiness {
     policies: usize,
     /// What an operator should look at.
     problems: Vec<ReadinessProblem>,
+    /// What works, but slower than it could; absent if there is nothing to say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<ReadinessNote>,
+}
+
+/// A limitation of the deployment that needs no action, with its remedy.
+#[derive(Serialize, JsonSchema)]
+pub struct ReadinessNote {
+    /// `locks`: callers that wait for a lock poll.
+    #[schemars(example = &"locks")]
+    what: &'static str,
+    /// The reason; in detail only for requests with a key.
+    #[schemars(example = &"ask with a key, or read the log")]
+    why: String,
 }
 
 /// A problem of the server, with its remedy.
@@ -71,6 +85,7 @@ pub async fn ready(request: &ApiRequest) -> ApiResult {
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
         problems: problems(context, draining, &request.head),
+        notes: notes(context, &request.head),
     };
     let body = serde_json::to_value(&body).unwrap_or_default();
     let mut response = text("application/json", body.to_string());
@@ -86,11 +101,22 @@ pub async fn metrics(request: &ApiRequest) -> ApiResult {
     Ok(text(media_type, scrape::text(request.context())))
 }
 
+/// The text, or for callers without a key where to find it.
+fn redact(context: &ServerContext, head: &Parts) -> impl Fn(String) -> String + use<> {
+    let may_see_details = may_see_details(&context.reloadable.load(), head);
+    move |why| if may_see_details { why } else { "ask with a key, or read the log".to_owned() }
+}
+
+/// What works, but slower than it could.
+fn notes(context: &ServerContext, head: &Parts) -> Vec<ReadinessNote> {
+    let redact = redact(context, head);
+    let note = |why| ReadinessNote { what: "locks", why: redact(why) };
+    context.app.locks().limitation().into_iter().map(note).collect()
+}
+
 /// All current problems. Details are shown only to callers with a key.
 fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<ReadinessProblem> {
-    let may_see_details = may_see_details(&context.reloadable.load(), head);
-    let redact =
-        |why| if may_see_details { why } else { "ask with a key, or read the log".to_owned() };
+    let redact = redact(context, head);
     let mut found = Vec::new();
     if draining {
         let why = "the server is stopping".to_owned();
@@ -137,19 +163,16 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
         place: None,
         why: full_pool(pool).to_owned(),
     }));
-    if let Some(wait) = context.app.locks().startup_wait() {
-        let why = format!(
-            "leases of the previous process may still be valid, so new ones are refused \
-             (`locks-starting`) for {} s more; decisions are not affected",
-            Span::from(wait).ceil_secs()
-        );
-        found.push(ReadinessProblem { what: "locks", place: None, why });
-    }
+    found.extend(starting_locks(context));
     for why in context.observer.background.problems() {
         found.push(ReadinessProblem { what: "background", place: None, why: redact(why) });
     }
     for why in shared_store_errors(context) {
         found.push(ReadinessProblem { what: "store", place: None, why: redact(why) });
+    }
+    let nodes = context.app.shared_stats().into_iter();
+    for why in nodes.filter_map(|stats| stats.revision_problem) {
+        found.push(ReadinessProblem { what: "nodes", place: None, why });
     }
     for (url, why) in context.proxy_metrics.unusable() {
         let why = redact(format!("{url} gets no requests: {why}"));
@@ -158,9 +181,27 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
     found
 }
 
+/// New leases are refused while those of the previous process may be valid.
+fn starting_locks(context: &ServerContext) -> Option<ReadinessProblem> {
+    let wait = context.app.locks().startup_wait()?;
+    let why = format!(
+        "leases of the previous process may still be valid, so new ones are refused \
+         (`locks-starting`) for {} s more; decisions are not affected",
+        Span::from(wait).ceil_secs()
+    );
+    Some(ReadinessProblem { what: "locks", place: None, why })
+}
+
 fn shared_store_errors(context: &ServerContext) -> impl Iterator<Item = String> {
     let stats = context.app.shared_stats().into_iter();
-    stats.flat_map(|stats| [stats.error, stats.config_warning, stats.background_error]).flatten()
+    stats.flat_map(|stats| {
+        let settings = [stats.doubt, stats.config_warning, stats.config_notice];
+        let mut errors: Vec<String> = stats.unavailable.iter().map(ToString::to_string).collect();
+        if errors.is_empty() {
+            errors.extend(stats.error);
+        }
+        errors.into_iter().chain(stats.background_error).chain(settings.into_iter().flatten())
+    })
 }
 
 /// The consequence of a full memory pool, and the setting that enlarges it.

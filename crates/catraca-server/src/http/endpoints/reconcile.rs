@@ -1,19 +1,19 @@
 //! `POST /v1/buckets/reconcile`: corrects buckets to the balances that an upstream reports, as
 //! figures or as the XML of the DICT.
 
+use catraca::Time;
 use catraca::engine::OBSERVATIONS_MAX;
 use catraca::settlement::{Reconciliation, SkippedState};
-use catraca::{BucketObservation, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::admin::parse_instant;
-use crate::http::bodies::dict_states::{ObservedBucket, read_states};
 use crate::http::bodies::problem::{Problem, respond_json};
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::{JsonObject, OwnedSubject};
 use crate::http::endpoint::ApiResult;
 use crate::http::request::ApiRequest;
+use crate::http_wire::dict_states::{ObservedBucket, read_states};
 
 /// The balances of buckets as an upstream reports them: `states` and `observed_at`, or `xml`.
 #[derive(Deserialize, JsonSchema)]
@@ -80,10 +80,7 @@ pub async fn reconcile(request: &ApiRequest) -> ApiResult {
     let body: ReconcileRequest = request.json_body()?;
     let subject = request.caller.with_fixed_attributes(body.subject.subject())?;
     let (observed_at, states) = read_observation(&body)?;
-    let states: Vec<BucketObservation<'_>> = states
-        .iter()
-        .map(|state| BucketObservation { policy: &state.policy, available: state.available })
-        .collect();
+    let states: Vec<_> = states.iter().map(ObservedBucket::observation).collect();
     let app = request.app();
     let Reconciliation { drifts, skipped } =
         app.reconcile(request.namespace(), &subject, observed_at, &states).await?;
@@ -103,13 +100,16 @@ pub async fn reconcile(request: &ApiRequest) -> ApiResult {
 fn read_observation(body: &ReconcileRequest) -> Result<(Time, Vec<ObservedBucket>), Problem> {
     match body {
         ReconcileRequest { xml: Some(xml), observed_at: None, states: None, .. } => {
-            read_states(xml).map_err(|why| Problem::bad("bad-states", format!("`xml`: {why}")))
+            let read = read_states(xml)
+                .map_err(|why| Problem::bad("bad-states", format!("`xml`: {why}")))?;
+            Ok((read.at, read.buckets))
         }
         ReconcileRequest { xml: None, observed_at: Some(at), states: Some(states), .. } => {
             let at = parse_instant("observed_at", Some(at))?.unwrap_or(Time::ZERO);
             let copy = |state: &ObservedBucket| ObservedBucket {
                 policy: state.policy.clone(),
                 available: state.available,
+                capacity: state.capacity,
             };
             Ok((at, states.iter().map(copy).collect()))
         }

@@ -41,8 +41,18 @@ fn the_tables_of_the_guide_are_those_of_the_schema() {
 fn no_field_is_left_out_of_the_guide() {
     let page = fs::read_to_string(root().join("docs/guide/catalog.md")).unwrap();
     let schema = schema();
-    let sections =
-        ["server", "proxy", "auth", "auth.key[]", "jwt", "records", "store", "policy.*", "network"];
+    let sections = [
+        "server",
+        "proxy",
+        "dict",
+        "auth",
+        "auth.key[]",
+        "jwt",
+        "records",
+        "store",
+        "policy.*",
+        "network",
+    ];
     for path in sections {
         for field in table_at(&schema, path)["x-order"].as_array().unwrap() {
             let row = format!("| `{}` |", field.as_str().unwrap());

@@ -14,7 +14,7 @@ fn send_request(server: &TestServer, request: (&str, &str), more: &[(&str, &str)
 #[test]
 fn the_routes_of_a_booking_site_take_each_path_to_its_own_limit() {
     let preset = include_str!("../../../../../presets/booking/catalog.toml");
-    let server = TestServer::with_catalog(&format!("{preset}\n{PROXIES}"));
+    let server = TestServer::with_catalog(preset);
     let appointments = ["global", "appointments_client", "appointments_tenant"];
     for (path, policies) in [
         ("/api/appointments/7", &appointments[..]),
@@ -41,7 +41,7 @@ fn the_routes_of_a_booking_site_take_each_path_to_its_own_limit() {
 #[test]
 fn one_tenants_calls_in_a_loop_really_exceed_the_limit() {
     let preset = include_str!("../../../../../presets/booking/catalog.toml");
-    let server = TestServer::with_catalog(&format!("{preset}\n{PROXIES}"));
+    let server = TestServer::with_catalog(preset);
     let call = |tenant: &str| {
         let caller =
             [("X-Forwarded-For", "198.51.100.7"), ("X-Tenant-Id", tenant), ("X-Shop-Slug", "cuts")];
@@ -61,7 +61,7 @@ fn ttl_seconds(server: &TestServer, kind: &str) -> u64 {
 
 /// covers: 004-48, 004-49, 004-50, 004-51, 004-55
 #[test]
-fn locks_of_a_booking_site_last_as_the_surroundings_say() {
+fn locks_of_a_booking_site_last_as_environment_variables_say() {
     let preset = || catalog_file(include_str!("../../../../../presets/booking/catalog.toml"));
     let kinds = ["appointment", "payment", "resource", "default"];
     let usual = TestServer::with_env::<&str>(&preset(), &[]);

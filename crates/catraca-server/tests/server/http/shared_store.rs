@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use catraca_testkit::redis::RedisServer;
+use catraca_testkit::resp::RespValue;
 
 use crate::http::admin::expect_durable;
 use crate::test_server::{TestServer, binary, catalog_file};
@@ -175,15 +176,17 @@ fn a_store_that_dies_is_told_of_and_decided_without() {
         let ready = server.request("GET /readyz", &[]).json();
         ready["ready"] == true && ready["problems"][0]["what"] == "store"
     });
-    let refused = server.post("/v1/blocks", block);
+    let another = r#"{"policy":"login","subject":{"ip":"192.0.2.10"},"for":"1h"}"#;
+    expect_durable(&server, "POST /v1/blocks", another);
+    assert_eq!(check(&server, "login", "192.0.2.10")["reason"], "blocked");
+    let reset = r#"{"policy":"login","subject":{"ip":"192.0.2.9"}}"#;
+    let refused = server.post("/v1/reset", reset);
     assert_eq!(refused.status, 503, "{}", refused.problem_code());
     redis.restart();
     wait_until("the store is back", || check(&server, "login", "192.0.2.1")["degraded"] == false);
-    assert_eq!(
-        check(&server, "login", "192.0.2.9")["allowed"],
-        false,
-        "the block was written again"
-    );
+    for ip in ["192.0.2.9", "192.0.2.10"] {
+        assert_eq!(check(&server, "login", ip)["allowed"], false, "the block was written again");
+    }
 }
 
 #[test]
@@ -197,7 +200,41 @@ fn a_node_with_records_or_a_secret_of_its_own_is_refused_by_name() {
     assert!(refused_start(&second).contains("openssl rand -hex 32"));
 }
 
+/// R7. The error names the URL and the remedy, and nothing is created beside the catalog.
+#[test]
+fn a_start_that_the_store_refuses_leaves_no_trace() {
+    let Some(redis) = RedisServer::start() else { return };
+    let port = redis.port();
+    for (url, words) in [
+        (format!("redis+cluster://127.0.0.1:{port}"), "no server of a cluster"),
+        (format!("redis+sentinel://127.0.0.1:{port}/main"), "not a Sentinel"),
+        (format!("redis://:pw@127.0.0.1:{port}"), "WRONGPASS"),
+    ] {
+        let catalog = node(&url, "sqlite:catraca.db");
+        let refusal = refused_start(&catalog);
+        assert!(refusal.contains(&url.replace(":pw@", "")), "{refusal}");
+        assert!(refusal.contains(words) && !refusal.contains("pw@"), "{refusal}");
+        let folder = catalog.parent().unwrap();
+        let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
+        assert_eq!(files.count(), 2, "only the catalog and the secret are in {folder:?}");
+    }
+    assert_eq!(redis.command(&["DBSIZE"]), RespValue::Int(0));
+}
+
 /// covers: 004-43
+/// Regression: a version that cannot be read looked like an empty schema, which was made again.
+#[test]
+fn a_schema_whose_version_cannot_be_read_ends_the_start() {
+    let postgres = PostgresServer::start();
+    let url = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", postgres.port);
+    let catalog = node(&url, &url);
+    drop(TestServer::from_file(&catalog));
+    let change = "ALTER TABLE catraca_store.migrations ALTER version TYPE numeric";
+    postgres.psql("postgres", change);
+    let stderr = refused_start(&catalog);
+    assert!(stderr.contains("numeric") && !stderr.contains("already exists"), "{stderr}");
+}
+
 #[test]
 fn a_store_may_be_named_by_a_variable() {
     let Some(redis) = RedisServer::start() else { return };
@@ -205,11 +242,7 @@ fn a_store_may_be_named_by_a_variable() {
     fs::write(path.with_file_name("catraca.secret"), "07".repeat(32)).unwrap();
     let server = TestServer::with_env(&path, &[("REDIS_URL", redis.url().as_str())]);
     assert_eq!(check(&server, "global", "198.51.100.7")["allowed"], true);
-    assert_ne!(
-        redis.command(&["DBSIZE"]),
-        catraca_testkit::resp::RespValue::Int(0),
-        "nothing is in Redis"
-    );
+    assert_ne!(redis.command(&["DBSIZE"]), RespValue::Int(0), "nothing is in Redis");
 }
 
 #[test]

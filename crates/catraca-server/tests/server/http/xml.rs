@@ -130,7 +130,10 @@ fn the_storefronts_preset_denies_in_the_storefronts_own_shape() {
     let names: Vec<&String> = body.as_object().unwrap().keys().collect();
     assert_eq!(names, ["error", "errorMessage", "retryAfter", "success"]);
     assert_eq!((&body["success"], &body["error"]), (&false.into(), &true.into()));
-    assert!(body["errorMessage"].as_str().unwrap().contains("Aguarde 10 minutos"), "{body}");
+    assert!(
+        body["errorMessage"].as_str().unwrap().ends_with("Tente de novo em 10 minutos."),
+        "{body}"
+    );
     let retry_after: i64 = denied.header("retry-after").unwrap().parse().unwrap();
     assert_eq!(
         (body["retryAfter"].as_i64(), (590..=600).contains(&retry_after)),

@@ -34,7 +34,7 @@ struct Import {
     wrong: Vec<(usize, String)>,
 }
 
-/// Parses, validates, sends and prints a summary.
+/// Parses a file, and adds its entries.
 pub fn run(
     client: &Client,
     output: Output,
@@ -42,30 +42,52 @@ pub fn run(
     file: &Path,
     terms: &ListEntryArgs,
 ) -> Result<Exit> {
-    let name = file.display().to_string();
     let import = Import::read(&read_file(file)?);
-    let entries: Vec<(usize, Value)> =
-        import.entries.iter().map(|(line, what)| (*line, entry(what, terms))).collect();
-    let wrong = invalid_lines(client, list, &import, &entries)?;
+    let entries = import.entries.iter().map(|(line, what)| (*line, entry(what, terms))).collect();
+    let file = file.display().to_string();
+    let Import { twice, wrong, .. } = import;
+    send(client, output, list, &ParsedEntries { file: &file, entries, twice, wrong })
+}
+
+/// Entries to add, as JSON with their lines.
+pub struct ParsedEntries<'a> {
+    /// The file, for messages.
+    pub file: &'a str,
+    pub entries: Vec<(usize, Value)>,
+    /// Lines that repeat an earlier one.
+    pub twice: usize,
+    /// Lines that cannot be parsed.
+    pub wrong: Vec<(usize, String)>,
+}
+
+/// Validates, sends and prints a summary.
+pub fn send(
+    client: &Client,
+    output: Output,
+    list: ListEndpoint,
+    parsed: &ParsedEntries<'_>,
+) -> Result<Exit> {
+    let ParsedEntries { file: name, entries, twice, .. } = parsed;
+    let wrong = invalid_lines(client, list, parsed)?;
     if !wrong.is_empty() {
         let lines = count_noun(wrong.len(), "line is", "lines are");
-        bail!("{lines} invalid, and nothing was added:\n{}", errors_text(&name, &wrong));
+        bail!("{lines} invalid, and nothing was added:\n{}", errors_text(name, &wrong));
     }
     let mut done = 0;
     let mut fresh = 0;
     let mut durable = true;
-    for call in calls(&entries) {
+    for call in calls(entries) {
         let body = call.iter().map(|(_, entry)| entry.clone()).collect();
         let reply = client.post(list.path, &Value::Array(body));
-        let reply = reply.map_err(|error| report_failure(error, &name, list, call, done))?;
+        let reply = reply.map_err(|error| report_failure(error, name, list, call, done))?;
         done += call.len();
         let added = reply.json["entries"].as_array().map_or(&[][..], Vec::as_slice);
         fresh += added.iter().filter(|entry| entry["before"].is_null()).count();
         durable &= reply.json["durable"] == true;
     }
-    let json = import_json(list, done, import.twice, fresh, durable);
+    let json = import_json(list, done, *twice, fresh, durable);
     let reply = Reply { text: json.to_string(), json };
-    show(output, &reply, |_| summary_text(list, done, import.twice, fresh))?;
+    show(output, &reply, |_| summary_text(list, done, *twice, fresh))?;
     Ok(Exit::Yes)
 }
 
@@ -73,11 +95,10 @@ pub fn run(
 fn invalid_lines(
     client: &Client,
     list: ListEndpoint,
-    import: &Import,
-    entries: &[(usize, Value)],
+    parsed: &ParsedEntries<'_>,
 ) -> Result<Vec<(usize, String)>> {
-    let mut wrong = import.wrong.clone();
-    for call in calls(entries) {
+    let mut wrong = parsed.wrong.clone();
+    for call in calls(&parsed.entries) {
         let body = call.iter().map(|(_, entry)| entry.clone()).collect();
         let result = client.post(&format!("{}?dry_run=true", list.path), &Value::Array(body));
         let Err(error) = result else { continue };

@@ -4,7 +4,7 @@ use catraca::records::{AuditQuery, Incomplete};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ApiRequest, ApiResult, parse_limit, parse_number, to_json};
+use super::{ApiRequest, ApiResult, parse_limit, parse_number, records_scope, to_json};
 use crate::http::bodies::record_bodies;
 
 /// A page of operators' acts, newest first.
@@ -16,6 +16,11 @@ pub struct AuditPage {
     /// Why the newest entries may be missing; absent if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     incomplete: Option<&'static str>,
+    /// `node` if each node has records of its own: these are those of the node that answered.
+    /// Absent if all nodes share them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"node")]
+    scope: Option<&'static str>,
 }
 
 /// `GET /v1/audit`.
@@ -33,5 +38,6 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     let page = request.app().audit(query).await?;
     let acts = page.rows.iter().map(record_bodies::AuditEntry::from).collect();
     let next = page.next.map(|next| next.to_string());
-    to_json(&AuditPage { acts, next, incomplete: page.incomplete.map(Incomplete::as_str) })
+    let incomplete = page.incomplete.map(Incomplete::as_str);
+    to_json(&AuditPage { acts, next, incomplete, scope: records_scope(request) })
 }

@@ -14,7 +14,7 @@ use hyper::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiRequest, ApiResult, Problem, parse_limit, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_limit, records_scope, to_json};
 use crate::auth::Role;
 use crate::http::bodies::record_bodies;
 use crate::http::bodies::schema_values;
@@ -29,6 +29,11 @@ pub struct BlockPage {
     /// Why the newest entries may be missing; absent if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     incomplete: Option<&'static str>,
+    /// `node` if each node has records of its own: these are those of the node that answered.
+    /// Absent if all nodes share them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"node")]
+    scope: Option<&'static str>,
 }
 
 /// A block, or a ban of several identities.
@@ -63,7 +68,8 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     });
     let blocks = blocks.collect();
     let next = page.next.map(|next| next.to_string());
-    to_json(&BlockPage { blocks, next, incomplete: page.incomplete.map(Incomplete::as_str) })
+    let incomplete = page.incomplete.map(Incomplete::as_str);
+    to_json(&BlockPage { blocks, next, incomplete, scope: records_scope(request) })
 }
 
 /// The value to search for, in every form that the records may hold: as it is, or as a pseudonym
@@ -135,6 +141,9 @@ pub struct CreatedBlocks {
     blocks: Vec<BlockedKeyBody>,
     /// Whether it is on disk.
     durable: bool,
+    /// Other nodes that do not know of it yet; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes_behind: Vec<String>,
 }
 
 /// One key that an operator blocked.
@@ -171,7 +180,9 @@ pub async fn create(request: &ApiRequest) -> ApiResult {
     let app = request.app();
     let created = app.block(&operator, &namespace, &body.policy, &subject, proposal).await?;
     let blocks = created.blocks.iter().map(|(key, reply, id)| blocked_key_body(key, reply, *id));
-    to_json(&CreatedBlocks { blocks: blocks.collect(), durable: created.durable })
+    let durable = created.durable;
+    let nodes_behind = app.nodes_behind(durable);
+    to_json(&CreatedBlocks { blocks: blocks.collect(), durable, nodes_behind })
 }
 
 fn blocked_key_body(key: &SubjectKey, reply: &BlockReply, id: Option<BlockId>) -> BlockedKeyBody {
@@ -203,6 +214,11 @@ pub struct BlockHistory {
     /// Why the newest entries may be missing; absent if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     incomplete: Option<&'static str>,
+    /// `node` if each node has records of its own: these are those of the node that answered.
+    /// Absent if all nodes share them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"node")]
+    scope: Option<&'static str>,
 }
 
 /// `GET /v1/blocks/{id}`.
@@ -214,7 +230,7 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
     let block = record_bodies::BlockBody::new(&found.row, request.app().now());
     let members = record_bodies::block_members(&found.members);
     let incomplete = found.incomplete.map(Incomplete::as_str);
-    to_json(&BlockHistory { block, members, history, incomplete })
+    to_json(&BlockHistory { block, members, history, incomplete, scope: records_scope(request) })
 }
 
 /// What to release, and why.

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiRequest, ApiResult, to_json};
-use crate::http::bodies::record_bodies::{BlockBody, ListTargetBody};
+use crate::http::bodies::record_bodies::{BlockBody, KeyAttemptsBody, ListTargetBody};
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::OwnedSubject;
 
@@ -82,6 +82,10 @@ struct InspectedPolicyBody<'a> {
     /// The message for the caller, if the policy would deny it.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
+    /// The attempts of this key in the last day, up to a second ago; absent unless the records
+    /// count those of single keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<KeyAttemptsBody>,
 }
 
 /// `POST /v1/inspect`.
@@ -97,6 +101,7 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
     let policies = policies.iter().map(|found| InspectedPolicyBody {
         row: DecisionRowBody::from(&found.row),
         message: found.message.as_deref(),
+        attempts: found.attempts.map(KeyAttemptsBody::from),
     });
     to_json(&InspectionBody {
         namespace,

@@ -123,6 +123,9 @@ pub struct AddedEntries {
     /// Whether this was a dry run, which changes nothing.
     #[schemars(example = false)]
     dry_run: bool,
+    /// Other nodes that do not know of it yet; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes_behind: Vec<String>,
 }
 
 /// An entry that a request removed.
@@ -137,6 +140,9 @@ pub struct RemovedEntry {
     after: (),
     /// Whether it is on disk.
     durable: bool,
+    /// Other nodes that do not know of it yet; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes_behind: Vec<String>,
 }
 
 /// An entry, and the one that it replaced.
@@ -207,7 +213,10 @@ async fn add(request: &ApiRequest, list: ListName) -> ApiResult {
         AddedEntry { terms: EntryTerms::from(entry), before }
     });
     let entries = entries.collect();
-    to_json(&AddedEntries { list: list.as_str(), entries, durable: added.durable, dry_run })
+    let durable = added.durable;
+    let nodes_behind = request.app().nodes_behind(durable || dry_run);
+    let list = list.as_str();
+    to_json(&AddedEntries { list, entries, durable, dry_run, nodes_behind })
 }
 
 /// The namespace of each entry. Each name is looked up once.
@@ -267,7 +276,9 @@ async fn remove(request: &ApiRequest, list: ListName) -> ApiResult {
     let namespace = namespace.as_deref();
     let removed = request.app().remove_from_list(&operator, list, namespace, &target).await?;
     let before = EntryTerms::from(&removed.before);
-    to_json(&RemovedEntry { list: list.as_str(), before, after: (), durable: removed.durable })
+    let durable = removed.durable;
+    let nodes_behind = request.app().nodes_behind(durable);
+    to_json(&RemovedEntry { list: list.as_str(), before, after: (), durable, nodes_behind })
 }
 
 fn parse_entry(

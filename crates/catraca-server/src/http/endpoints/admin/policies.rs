@@ -150,6 +150,9 @@ pub struct ChangedMode {
     overridden: bool,
     /// Whether it is on disk.
     durable: bool,
+    /// Other nodes that do not know of it yet; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes_behind: Vec<String>,
 }
 
 /// `PUT /v1/policies/{name}/mode`.
@@ -165,6 +168,7 @@ pub async fn set_mode(request: &ApiRequest) -> ApiResult {
         after: changed.after.as_str(),
         overridden: mode.is_some(),
         durable: changed.durable,
+        nodes_behind: request.app().nodes_behind(changed.durable),
     })
 }
 

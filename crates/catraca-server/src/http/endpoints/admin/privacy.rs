@@ -42,6 +42,8 @@ pub struct PrivacyExport {
     /// Facts that apply in one namespace only, by namespace.
     #[schemars(example = serde_json::json!({ "shop": { "plan": "gold" } }))]
     namespace_facts: BTreeMap<String, BTreeMap<String, String>>,
+    /// The attempts of its keys, if the records count those of single keys.
+    attempts: Vec<ExportedAttempts>,
     /// What operators did about this identifier.
     acts: Vec<record_bodies::AuditEntry>,
     /// Why counters are not included.
@@ -70,6 +72,17 @@ pub struct ExportedEntry {
     reason: Option<String>,
     #[schemars(extend("format" = "date-time"))]
     until: Option<String>,
+}
+
+/// The attempts of one key of the identifier.
+#[derive(Serialize, JsonSchema)]
+pub struct ExportedAttempts {
+    #[schemars(example = &"default")]
+    namespace: String,
+    #[schemars(example = &"login")]
+    policy: String,
+    #[serde(flatten)]
+    attempts: record_bodies::KeyAttemptsBody,
 }
 
 /// What was erased about an identifier, and what was retained.
@@ -136,8 +149,14 @@ pub async fn export(request: &ApiRequest) -> ApiResult {
         };
         facts.insert(name, fact);
     }
+    let attempts = found.attempts.into_iter().map(|key| ExportedAttempts {
+        namespace: key.namespace,
+        policy: key.policy,
+        attempts: record_bodies::KeyAttemptsBody::from(key.attempts),
+    });
     to_json(&PrivacyExport {
         attribute: body.attribute,
+        attempts: attempts.collect(),
         blocks: blocks.collect(),
         lists: lists.collect(),
         facts,

@@ -81,6 +81,12 @@ fn bad_calls_about_all_else_are_named() {
         ("POST /v1/blocklist", r#"{"attribute":"ip","value":"::1"}"#.into(), 400, "bad-entry"),
         (
             "POST /v1/blocklist",
+            r#"{"attribute":"customer","value":"blake3:9d6b"}"#.into(),
+            400,
+            "bad-entry",
+        ),
+        (
+            "POST /v1/blocklist",
             r#"{"range":"::1","until":"2020-01-01T00:00:00Z"}"#.into(),
             400,
             "bad-entry",

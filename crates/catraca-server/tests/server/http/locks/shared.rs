@@ -2,6 +2,7 @@
 //! also while nodes or the store are stopped or killed.
 
 mod clock;
+mod pooler;
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,0 +1,130 @@
+//! Configs of a source as a catalog, and the policies of a catalog as configs.
+//!
+//! Both have whole minutes, so no number is converted.
+
+use anyhow::{Result, bail};
+use catraca::Catalog;
+use catraca::core::policy::Policy;
+use catraca::core::time::parse_span;
+use catraca::explain::describe_block;
+
+use super::configs::SourceConfig;
+use crate::config;
+
+const MICROS_PER_MINUTE: i64 = 60_000_000;
+
+/// How a catalog is written.
+pub struct CatalogStyle<'a> {
+    /// The file of the source, for the heading.
+    pub source: &'a str,
+    /// The attribute by which callers are counted.
+    pub by: &'a str,
+    /// Windows that start with their first attempt and end as a whole.
+    pub anchored: bool,
+}
+
+/// The difference between the source and the catalog, for its heading.
+const SLIDING: &str = "\
+# Every window slides: never more than N attempts in any span of that length. The columns of the
+# source, first_attempt_at and attempts, are of a window that starts with the first attempt and ends
+# as a whole; around its end it admits up to 2N attempts in a short time. So a caller may be denied
+# here that the source let pass. `catraca import configs --anchored` writes windows of that kind.
+";
+const ANCHORED: &str = "\
+# Every window starts with its first attempt and ends as a whole, as the columns first_attempt_at
+# and attempts of the source imply. Around its end a caller may pass 2N attempts in a short time;
+# `catraca import configs` without --anchored writes windows that slide, and never admit more.
+";
+
+/// A catalog with one policy for each config; the one called `DEFAULT` decides for all other
+/// actions.
+pub fn write(configs: &[SourceConfig], style: &CatalogStyle<'_>) -> Result<String> {
+    let CatalogStyle { source, by, anchored } = style;
+    let mut text = format!("# Made from {source} by `catraca import configs`.\n#\n");
+    text += if *anchored { ANCHORED } else { SLIDING };
+    if let Some(default) = configs.iter().find(|config| config.name == "DEFAULT") {
+        text += &format!("\ndefault = {}\n", toml_text(&default.action));
+    }
+    let kind = if *anchored { "fixed " } else { "window" };
+    for config in configs {
+        let SourceConfig { name, action, attempts, window_minutes, block_minutes, about, .. } =
+            config;
+        let about = about.as_deref().map(|about| format!(": {about}")).unwrap_or_default();
+        text += &format!("\n[policy.{}]  # {name}{about}\n", toml_key(action));
+        text += &format!("by         = [{}]\n", toml_text(by));
+        text += &format!("{kind}     = \"{attempts} per {window_minutes}m\"\n");
+        if *block_minutes > 0 {
+            text += &format!("block      = \"{block_minutes}m\"\n");
+        }
+        text += "on_missing = \"error\"\non_failure = \"open\"\n";
+    }
+    if let Err(diagnostics) = config::parse(&text) {
+        let errors: Vec<String> = diagnostics.errors().map(|error| error.message.clone()).collect();
+        bail!("a catalog of these configs would be invalid: {}", errors.join("; "));
+    }
+    Ok(text)
+}
+
+/// A key of TOML.
+fn toml_key(name: &str) -> String {
+    let is_bare = |one: char| one.is_ascii_alphanumeric() || matches!(one, '_' | '-');
+    match !name.is_empty() && name.chars().all(is_bare) {
+        true => name.to_owned(),
+        false => toml_text(name),
+    }
+}
+
+/// A text of TOML.
+fn toml_text(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// The policies of a catalog as the constants and the map that `catraca import configs` reads.
+pub fn write_configs(catalog: &Catalog) -> String {
+    let mut text = "// Made by `catraca export configs`: change the catalog instead.\n".to_owned();
+    let mut names = Vec::new();
+    for policy in &catalog.policies {
+        let mut name = constant_name(&policy.name);
+        while name == "RATE_LIMIT_CONFIGS" || names.contains(&name) {
+            name.push('_');
+        }
+        match config_numbers(policy) {
+            Some([attempts, window, block]) => {
+                text += &format!(
+                    "\nexport const {name} = {{\n  action: {:?},\n  maxAttempts: {attempts},\n  \
+                     windowMinutes: {window},\n  blockDurationMinutes: {block},\n}};\n",
+                    &*policy.name
+                );
+                names.push(name);
+            }
+            None => {
+                text +=
+                    &format!("\n// {name} is left out: it is not one limit in whole minutes.\n");
+            }
+        }
+    }
+    let names: Vec<String> = names.iter().map(|name| format!("  {name},\n")).collect();
+    text + &format!("\nexport const RATE_LIMIT_CONFIGS = {{\n{}}} as const;\n", names.concat())
+}
+
+fn constant_name(policy: &str) -> String {
+    let upper =
+        |one: char| if one.is_ascii_alphanumeric() { one.to_ascii_uppercase() } else { '_' };
+    let name: String = policy.chars().map(upper).collect();
+    if name.starts_with(|one: char| one.is_ascii_digit()) { format!("_{name}") } else { name }
+}
+
+/// Attempts, window and block of a policy with one window and no tiers, in minutes.
+fn config_numbers(policy: &Policy) -> Option<[i64; 3]> {
+    let terms = policy.base.as_ref().filter(|_| policy.tiers.is_empty())?;
+    let limit = terms.describe_limit();
+    let rate = limit.strip_prefix("window ").or_else(|| limit.strip_prefix("fixed "))?;
+    let (attempts, window) = rate.split_once(" per ")?;
+    let block = terms.block.map_or(Some(0), |penalty| whole_minutes(&describe_block(penalty)))?;
+    Some([attempts.parse().ok()?, whole_minutes(window)?, block])
+}
+
+fn whole_minutes(span: &str) -> Option<i64> {
+    let micros = parse_span(span).ok()?.micros();
+    (micros % MICROS_PER_MINUTE == 0).then_some(micros / MICROS_PER_MINUTE)
+}
