@@ -155,8 +155,9 @@ async fn deliver(
     while !bytes.is_empty() {
         let fault = *faults.borrow_and_update();
         let (wait, count) = match fault {
-            // `pump` ends this future when the connection is cut.
-            Fault::None | Fault::Cut => (Duration::ZERO, bytes.len()),
+            Fault::None => (Duration::ZERO, bytes.len()),
+            // Bytes that a silent proxy has kept are lost. `pump` may notice the cut later.
+            Fault::Cut => return Err(io::ErrorKind::ConnectionAborted.into()),
             Fault::Delay(wait) => (wait, bytes.len()),
             Fault::Trickle(wait) => (wait, 1),
             Fault::Silent => {

@@ -6,6 +6,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod pgbouncer;
+mod replica;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,9 +19,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+pub use pgbouncer::PgBouncer;
+
 const PROGRAMS_VARIABLE: &str = "CATRACA_POSTGRES_BIN";
 const USER: &str = "postgres";
-const READY: &str = "ready to accept connections";
+/// The log lines of a primary and of a standby.
+const READY: [&str; 2] = ["ready to accept connections", "ready to accept read-only connections"];
 /// The password of the user `catraca`.
 pub const PASSWORD: &str = "pw-0f-the-server";
 
@@ -48,6 +54,23 @@ pub fn shared_server() -> Arc<PostgresServer> {
 impl PostgresServer {
     /// Creates the data and starts the server.
     pub fn start() -> Self {
+        let server = Self::without_data();
+        let initdb = server
+            .program("initdb")
+            .args(["--no-sync", "-U", "catraca", "-A", "scram-sha-256", "--auth-local=trust"])
+            .args(["-E", "UTF8", "--locale=C.UTF-8", "-D"])
+            .arg(server.data())
+            .arg("--pwfile")
+            .arg(server.directory.join("password"))
+            .output();
+        let initdb = initdb.unwrap();
+        assert!(initdb.status.success(), "initdb: {}", String::from_utf8_lossy(&initdb.stderr));
+        server.run();
+        server
+    }
+
+    /// A server with a directory and a port, and nothing in it.
+    fn without_data() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("catraca-pg-{}-{number}", std::process::id());
@@ -64,19 +87,7 @@ impl PostgresServer {
         let programs = programs();
         let running = Mutex::default();
         let variables = Mutex::default();
-        let server = Self { programs, directory, port, running, variables };
-        let initdb = server
-            .program("initdb")
-            .args(["--no-sync", "-U", "catraca", "-A", "scram-sha-256", "--auth-local=trust"])
-            .args(["-E", "UTF8", "--locale=C.UTF-8", "-D"])
-            .arg(server.data())
-            .arg("--pwfile")
-            .arg(server.directory.join("password"))
-            .output();
-        let initdb = initdb.unwrap();
-        assert!(initdb.status.success(), "initdb: {}", String::from_utf8_lossy(&initdb.stderr));
-        server.run();
-        server
+        Self { programs, directory, port, running, variables }
     }
 
     /// Starts the server; returns when it accepts connections.
@@ -91,7 +102,7 @@ impl PostgresServer {
         let mut child = postgres.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut log_text = String::new();
-        while !log_text.contains(READY) {
+        while !READY.iter().any(|words| log_text.contains(words)) {
             let line = log.next().unwrap_or_else(|| panic!("postgres did not start: {log_text}"));
             log_text.push_str(&line.unwrap());
             log_text.push('\n');
@@ -153,16 +164,7 @@ impl PostgresServer {
 
     /// A program of PostgreSQL, started as a user that may run it.
     fn program(&self, name: &str) -> Command {
-        let program = self.programs.join(name);
-        let mut command = match other_user() {
-            Some(_) => {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"]);
-                command.arg(program);
-                command
-            }
-            None => Command::new(program),
-        };
+        let mut command = run_as_other_user(&self.programs.join(name));
         command.current_dir(&self.directory).env("LC_ALL", "C");
         command
     }
@@ -193,6 +195,16 @@ pub fn other_user() -> Option<u32> {
         String::from_utf8(id.stdout).unwrap().trim().parse().expect("the user `postgres`")
     };
     (number(&["-u"]) == 0).then(|| number(&["-u", USER]))
+}
+
+/// The command of a program that root may not run, as a user that may.
+fn run_as_other_user(program: &Path) -> Command {
+    if other_user().is_none() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"]).arg(program);
+    command
 }
 
 fn programs() -> PathBuf {

@@ -184,7 +184,11 @@ impl ScenarioEngine {
         let states: Vec<_> = view
             .states
             .iter()
-            .map(|(policy, available)| BucketObservation { policy, available: *available })
+            .map(|(policy, available)| BucketObservation {
+                policy,
+                available: *available,
+                capacity: None,
+            })
             .collect();
         let subject = subject(&view.subject);
         let done = self.engine.reconcile(&view.namespace, &subject, view.observed_at, &states)?;

@@ -3,6 +3,8 @@
 //!
 //! A test compares these names with those of real answers.
 
+use catraca::Reason;
+
 /// The type of a field of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FieldType {
@@ -24,16 +26,7 @@ pub(super) type Field = (&'static str, FieldType);
 use FieldType::{Open, Plain, Table, Tables, Word};
 
 /// The reasons of a decision or of one of its rows.
-const REASONS: FieldType = Word(&[
-    "ok",
-    "over_limit",
-    "blocked",
-    "blocklisted",
-    "allowlisted",
-    "too_costly",
-    "missing",
-    "unavailable",
-]);
+const REASONS: FieldType = Word(Reason::NAMES);
 const MODES: FieldType = Word(&["enforce", "shadow", "off"]);
 const ORIGINS: FieldType = Word(&["excess", "ban", "operator", "upstream"]);
 const STATES: FieldType = Word(&["settled", "again", "expired"]);
@@ -73,6 +66,7 @@ const ROW: &[Field] = &[
     ("reset_after_ms", Plain),
     ("retry_after_ms", Plain),
     ("blocked_until", Plain),
+    ("level", Plain),
     ("charged", Plain),
     ("mode", MODES),
 ];

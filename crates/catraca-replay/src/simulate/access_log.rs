@@ -191,6 +191,9 @@ impl<'c> LineParser<'c> {
         };
         // `ip` always comes from the connection or a trusted proxy, never from a route.
         for (name, from) in route.set.iter().filter(|(name, _)| **name != *"ip") {
+            if subject.iter().any(|(own, _)| **own == **name) {
+                continue;
+            }
             if let Some(value) = picked_value(from, &path, target, &request.headers) {
                 subject.push((EventText::from(&**name), value.into()));
             }

@@ -43,6 +43,7 @@ fn row(row: &DecisionRow, at: Time) -> plain::Row {
         reset_at: instant(at, row.reset_after),
         reset_ms: row.reset_after.map(Span::ceil_millis),
         blocked_until: row.blocked_until.map(Time::micros),
+        level: row.level,
         // The engine has no such field; the oracle's side clears it.
         endless: false,
         charged: row.charged,

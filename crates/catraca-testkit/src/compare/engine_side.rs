@@ -186,7 +186,7 @@ impl<S: Store> EngineSide<S> {
         available: i64,
         observed_at: Micros,
     ) -> Result<ComparedAnswer, Error> {
-        let observed = [BucketObservation { policy, available }];
+        let observed = [BucketObservation { policy, available, capacity: None }];
         let at = Time::from_micros(observed_at);
         let Reconciliation { drifts, skipped } =
             self.engine.reconcile(DEFAULT_NAMESPACE, &subject_of(subject), at, &observed)?;

@@ -13,7 +13,6 @@ use catraca_core::batch::{
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
-use catraca_core::policy::OnFailure;
 use catraca_core::price::Price;
 use catraca_core::time::{Span, Time};
 
@@ -168,19 +167,7 @@ pub(super) fn key(number: u8) -> Key {
 
 /// A row that requests one unit of `limit`.
 pub(super) fn row(number: u8, limit: Limit) -> CheckRow {
-    CheckRow {
-        key: key(number),
-        family: 7,
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 1,
-        penalty: None,
-        shadow: false,
-        count_denied: false,
-        lease: 0,
-        on_full: OnFailure::Local,
-    }
+    CheckRow { family: 7, ..CheckRow::new(key(number), limit) }
 }
 
 /// The same row with another cost.
@@ -197,23 +184,15 @@ pub(super) fn with_block(span: i64, row: &CheckRow) -> CheckRow {
 /// The settlement of a row that was charged at `at`, with its final price.
 pub(super) fn settle_row(row: &CheckRow, at: i64, price: i64) -> SettleRow {
     SettleRow {
-        ticket_index: 0,
-        key: row.key,
         family: row.family,
         tier_counter: row.tier_counter,
         shared: row.shared.clone(),
-        limit: row.limit.clone(),
         held: row.held,
-        at: instant(at),
         price: Price::Units(price),
-        debt: false,
         penalty: row.penalty,
-        upstream: None,
         shadow: row.shadow,
         lease: row.lease,
-        on_full: OnFailure::Local,
-        bans: Default::default(),
-        watch: None,
+        ..SettleRow::new(row.key, row.limit.clone(), instant(at))
     }
 }
 

@@ -161,7 +161,8 @@ impl LockTrace<'_> {
         let proof = self.proof();
         let ttl = Span::from_micros(self.rng.within(1, 30));
         let theirs = self.model.renew(&proof, ttl, self.now);
-        let op = LockOp::Renew { proof, ttl, durability: Durability::Memory };
+        let durability = Durability::Memory;
+        let op = LockOp::Renew { proof, ttl, durability, grace: Span::ZERO };
         let ours = match self.execute(&op) {
             LockOutcome::Renewed(RenewReply::Extended(view)) => {
                 format!("extended {}", describe_lease(&view))

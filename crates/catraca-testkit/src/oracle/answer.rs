@@ -95,6 +95,8 @@ pub struct Row {
     pub reset_ms: Option<i64>,
     /// The end of the active block.
     pub blocked_until: Option<Micros>,
+    /// The escalating offences of the active block that are remembered, if there are some.
+    pub level: Option<u32>,
     /// Whether the active block has no end.
     pub endless: bool,
     /// The units charged by this check.

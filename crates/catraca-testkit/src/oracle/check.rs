@@ -147,7 +147,8 @@ impl Oracle {
         let Some((state, cell)) = self.state(row).zip(self.counter(row)) else {
             return missing(row);
         };
-        let block = state.active_block(&row.terms, now).map(|block| block.until);
+        let active = state.active_block(&row.terms, now);
+        let block = active.map(|block| block.until);
         let quotas = cell.quotas(&row.terms, now);
         let index = index_to_show(&quotas, need(row, requested));
         let tightest = index.map(|index| quotas[index]);
@@ -175,6 +176,8 @@ impl Oracle {
             reset_at,
             reset_ms: reset_at.map(|at| to_ms(at - now)),
             blocked_until: block.and_then(finite),
+            // The last offence is numbered from 0, and a level counts offences.
+            level: active.and_then(|block| block.level).map(|last| last + 1),
             endless: block == Some(FOREVER),
             charged,
             mode: row.terms.policy.mode,
@@ -227,6 +230,7 @@ fn missing(row: &SelectedRow) -> Row {
         reset_at: None,
         reset_ms: None,
         blocked_until: None,
+        level: None,
         endless: false,
         charged: 0,
         mode: row.terms.policy.mode,

@@ -1,9 +1,16 @@
-//! A Redis Cluster of three primaries and three replicas.
+//! A Redis Cluster of three primaries and three replicas, with the settings of
+//! `deploy/redis-cluster/redis.conf`.
 
-use super::server::RedisServer;
+use std::fs;
+
+use super::server::{RedisServer, fresh_directory, program};
 use super::wait::until;
 use crate::resp::RespValue;
 
+/// The settings that users are given.
+const SETTINGS: &str = include_str!("../../../../deploy/redis-cluster/redis.conf");
+/// Shorter than users' timeout, so that tests need not wait for elections.
+const NODE_TIMEOUT: &str = "1000";
 /// The number of hash slots of a cluster.
 const SLOTS: u32 = 16_384;
 const PRIMARIES: usize = 3;
@@ -18,12 +25,7 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// Starts the cluster and waits until it is complete; `None` if Redis is not installed.
     pub fn start() -> Option<Self> {
-        let settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
-        let more = ["--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"];
-        // A primary serves its slots even if others are lost.
-        let partial = ["--cluster-require-full-coverage", "no"];
-        let settings: Vec<&str> = settings.into_iter().chain(more).chain(partial).collect();
-        let start = |_| RedisServer::start_with(&settings);
+        let start = |_| start_server();
         let servers = (0..2 * PRIMARIES).map(start).collect::<Option<Vec<_>>>()?;
         let cluster = Self { servers };
         cluster.assign_slots();
@@ -31,6 +33,46 @@ impl RedisCluster {
         cluster.assign_replicas();
         until("the cluster is complete", || cluster.is_complete());
         Some(cluster)
+    }
+
+    /// Starts one more server and makes it a primary without slots; returns its index.
+    ///
+    /// # Panics
+    ///
+    /// If it does not join.
+    pub fn add_primary(&mut self) -> usize {
+        let added = self.servers.len();
+        self.servers.extend(start_server());
+        let port = self.servers[added].port().to_string();
+        self.servers[0].command(&["CLUSTER", "MEET", "127.0.0.1", &port]);
+        let all = Some(self.servers.len().to_string());
+        until("the new server is known to all", || {
+            let known = |one: &RedisServer| one.field(&["CLUSTER", "INFO"], "cluster_known_nodes");
+            self.servers.iter().all(|one| known(one) == all)
+        });
+        until("the new server serves", || self.is_serving(added));
+        added
+    }
+
+    /// Removes a server without slots: the others forget it.
+    pub fn remove(&self, server: usize) {
+        let id = self.id(server);
+        for other in (0..self.servers.len()).filter(|other| *other != server) {
+            self.servers[other].command(&["CLUSTER", "FORGET", &id]);
+        }
+    }
+
+    /// Moves one slot with its keys, as `redis-cli --cluster reshard` does.
+    pub fn move_slot(&self, slot: u16, from: usize, to: usize) {
+        let slot = slot.to_string();
+        self.begin_move(&slot, from, to);
+        self.move_keys(&slot, from, to);
+        self.end_move(&slot, to);
+    }
+
+    fn is_serving(&self, server: usize) -> bool {
+        let state = self.servers[server].field(&["CLUSTER", "INFO"], "cluster_state");
+        state.as_deref() == Some("ok")
     }
 
     /// The URL of the cluster, with all servers.
@@ -129,12 +171,24 @@ impl RedisCluster {
     }
 
     fn is_complete(&self) -> bool {
-        let ok = |one: &RedisServer| {
-            one.field(&["CLUSTER", "INFO"], "cluster_state").as_deref() == Some("ok")
-        };
         let has_replica = |one: &RedisServer| {
             one.field(&["INFO", "replication"], "connected_slaves").as_deref() == Some("1")
         };
-        self.servers.iter().all(ok) && self.servers[..PRIMARIES].iter().all(has_replica)
+        (0..self.servers.len()).all(|server| self.is_serving(server))
+            && self.servers[..PRIMARIES].iter().all(has_replica)
     }
+}
+
+/// Starts a server with the settings for users, on its own port and in its own directory.
+#[expect(clippy::expect_used, reason = "a test cannot run without its server")]
+fn start_server() -> Option<RedisServer> {
+    program()?;
+    let directory = fresh_directory();
+    let file = directory.join("redis.conf");
+    fs::write(&file, SETTINGS).expect("the temporary directory can be written");
+    let file = file.display().to_string();
+    // With a validity factor, a replica is not promoted whose machine was busy for seconds.
+    let timing = ["--cluster-node-timeout", NODE_TIMEOUT, "--cluster-replica-validity-factor", "0"];
+    let args = [&[file.as_str()], &timing[..]].concat();
+    Some(RedisServer::start_in(directory, &args, Vec::new()))
 }

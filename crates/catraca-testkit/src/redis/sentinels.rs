@@ -1,15 +1,20 @@
-//! A primary, two replicas and three Sentinels that monitor them.
+//! A primary, two replicas and three Sentinels that monitor them, started from the files of
+//! `deploy/redis-sentinel`.
 //!
-//! The Sentinels consider a server down after half a second. `start` returns only when they all
-//! know each other: an earlier failover would find no quorum.
+//! Only ports, directories and addresses are replaced. `start` returns only when all Sentinels know
+//! each other: an earlier failover would find no quorum.
 
 use std::fs;
+use std::path::Path;
 
-use super::server::{RedisServer, fresh_directory};
+use super::server::{RedisServer, fresh_directory, program};
 use super::wait::until;
 use crate::resp::RespValue;
 
-const NAME: &str = "catraca-test";
+/// The name of the primary in `sentinel.conf`.
+const NAME: &str = "catraca";
+const SERVER_CONF: &str = include_str!("../../../../deploy/redis-sentinel/redis.conf");
+const SENTINEL_CONF: &str = include_str!("../../../../deploy/redis-sentinel/sentinel.conf");
 
 /// Servers and Sentinels that are killed on drop.
 #[derive(Debug)]
@@ -28,20 +33,15 @@ impl RedisSentinels {
 
     /// Starts all of them; servers require the first password and Sentinels the second.
     pub fn start_with(passwords: Option<(&str, &str)>) -> Option<Self> {
+        if program().is_none() {
+            println!("skipped: no redis-server found");
+            return None;
+        }
         let password = passwords.map(|(server, _)| server);
-        let auth = password.map(|word| ["--requirepass", word, "--masterauth", word]);
-        let auth = auth.as_ref().map_or(&[][..], |auth| auth);
-        let start = |settings: &[&str]| {
-            let started = RedisServer::start_with(&[settings, auth].concat());
-            started.map(|server| server.with_password(password))
-        };
-        let primary = start(&[])?;
-        let port = primary.port().to_string();
-        let follow = format!("127.0.0.1 {port}");
-        let replicas =
-            [(); 2].map(|()| start(&["--repl-diskless-sync-delay", "0", "--replicaof", &follow]));
-        let mut servers = vec![primary];
-        servers.extend(replicas.into_iter().flatten());
+        let primary = server(&[], password);
+        let follow = format!("127.0.0.1 {}", primary.port());
+        let replicas = [(); 2].map(|()| server(&["--replicaof", &follow], password));
+        let servers: Vec<RedisServer> = [primary].into_iter().chain(replicas).collect();
         until("replicas follow", || {
             let follows = |name| servers[0].field(&["INFO", "replication"], name);
             let online = |name| follows(name).is_some_and(|state| state.contains("state=online"));
@@ -62,15 +62,32 @@ impl RedisSentinels {
 
     /// The port of the present primary, according to the first Sentinel.
     pub fn primary(&self) -> Option<u16> {
-        let reply = self.sentinels[0].command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
-        let RespValue::Array(parts) = reply else { return None };
+        self.primary_by(0)
+    }
+
+    /// The port of the present primary, according to one Sentinel.
+    pub fn primary_by(&self, sentinel: usize) -> Option<u16> {
+        let ask = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
+        let RespValue::Array(parts) = self.sentinels[sentinel].command(&ask) else { return None };
         let Some(RespValue::Bytes(port)) = parts.get(1) else { return None };
         String::from_utf8_lossy(port).parse().ok()
     }
 
     /// Orders a failover while the primary is up.
     pub fn fail_over(&self) -> RespValue {
-        self.sentinels[0].command(&["SENTINEL", "FAILOVER", NAME])
+        self.fail_over_by(0)
+    }
+
+    /// Orders a failover that one Sentinel leads.
+    pub fn fail_over_by(&self, sentinel: usize) -> RespValue {
+        self.sentinels[sentinel].command(&["SENTINEL", "FAILOVER", NAME])
+    }
+
+    /// Sets how long one Sentinel waits for an answer of the primary.
+    pub fn set_down_after(&self, sentinel: usize, millis: u64) {
+        let millis = millis.to_string();
+        let set = ["SENTINEL", "SET", NAME, "down-after-milliseconds", &millis];
+        assert_eq!(self.sentinels[sentinel].command(&set), RespValue::Bytes(b"OK".to_vec()));
     }
 
     fn is_complete(&self) -> bool {
@@ -82,24 +99,39 @@ impl RedisSentinels {
     }
 }
 
-#[expect(clippy::expect_used, reason = "a test cannot run without its server")]
-fn sentinel(port: u16, passwords: Option<(&str, &str)>) -> RedisServer {
+/// A server of `redis.conf`.
+fn server(settings: &[&str], password: Option<&str>) -> RedisServer {
     let directory = fresh_directory();
-    let file = directory.join("sentinel.conf");
-    let settings = format!(
-        "sentinel monitor {NAME} 127.0.0.1 {port} 2\n\
-         sentinel down-after-milliseconds {NAME} 500\n\
-         sentinel failover-timeout {NAME} 3000\n"
-    );
+    let file = write_conf(&directory, "redis.conf", SERVER_CONF);
+    let auth = password.map(|word| ["--requirepass", word, "--masterauth", word]);
+    let auth = auth.as_ref().map_or(&[][..], |auth| auth);
+    let args = [&[file.as_str()][..], settings, auth].concat();
+    RedisServer::start_in(directory, &args, Vec::new()).with_password(password)
+}
+
+/// A Sentinel of `sentinel.conf`.
+fn sentinel(port: u16, passwords: Option<(&str, &str)>) -> RedisServer {
+    let monitor = |address: String| format!("sentinel monitor {NAME} {address} 2");
+    let example = monitor("10.0.0.1 6379".to_owned());
+    let settings = SENTINEL_CONF.replace(&example, &monitor(format!("127.0.0.1 {port}")));
     // Sentinels use the first password for the servers and the second for each other.
     let auth = passwords.map(|(server, own)| {
         format!(
             "sentinel auth-pass {NAME} {server}\nrequirepass {own}\nsentinel sentinel-pass {own}\n"
         )
     });
-    let settings = settings + &auth.unwrap_or_default();
-    fs::write(&file, settings).expect("the temporary directory can be written");
-    let file = file.display().to_string();
+    let directory = fresh_directory();
+    let file = write_conf(&directory, "sentinel.conf", &(settings + &auth.unwrap_or_default()));
     let own = passwords.map(|(_, own)| own);
     RedisServer::start_in(directory, &[&file, "--sentinel"], Vec::new()).with_password(own)
+}
+
+#[expect(clippy::expect_used, reason = "a test cannot run without its server")]
+fn write_conf(directory: &Path, name: &str, settings: &str) -> String {
+    let file = directory.join(name);
+    // The directory of the file may not exist here; the command line has another.
+    let lines = settings.lines().filter(|line| !line.starts_with("dir "));
+    let settings: String = lines.map(|line| format!("{line}\n")).collect();
+    fs::write(&file, settings).expect("the temporary directory can be written");
+    file.display().to_string()
 }

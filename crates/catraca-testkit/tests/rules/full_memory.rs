@@ -150,19 +150,7 @@ pub fn key(number: u64) -> Key {
 }
 
 fn filler(key: Key, limit: Limit) -> CheckRow {
-    CheckRow {
-        key,
-        tier_counter: None,
-        shared: None,
-        family: 1,
-        limit,
-        held: 1,
-        penalty: None,
-        shadow: false,
-        count_denied: false,
-        lease: 1,
-        on_full: OnFailure::Local,
-    }
+    CheckRow { family: 1, lease: 1, ..CheckRow::new(key, limit) }
 }
 
 fn strike(number: u64, now: Time) -> Batch {
@@ -170,23 +158,10 @@ fn strike(number: u64, now: Time) -> Batch {
     let proposal = BlockProposal::new(penalty, Origin::Ban, false, BlockNote::default());
     let ban = BanRow { rule: 0, after: Some(Rate { amount: 5, per: YEAR }), proposal };
     let row = SettleRow {
-        ticket_index: 0,
-        key: key(number),
-        tier_counter: None,
-        shared: None,
         family: 1,
-        limit: Limit::Unlimited,
-        held: 0,
-        at: now,
         price: Price::Units(0),
-        debt: false,
-        penalty: None,
-        upstream: None,
-        shadow: false,
-        lease: 0,
-        on_full: OnFailure::Local,
         bans: [ban].into_iter().collect(),
-        watch: None,
+        ..SettleRow::new(key(number), Limit::Unlimited, now)
     };
     let marker = key(number).with_kind(200);
     Batch::Settle(SettleBatch {

@@ -14,7 +14,6 @@ use catraca_core::batch::{Batch, CheckBatch, CheckRow, NewReference, SettleBatch
 use catraca_core::cell::CellKind;
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::limit::{Limit, Penalty};
-use catraca_core::policy::OnFailure;
 use catraca_testkit::compare::answer::{ComparedAnswer, ComparedRefusal};
 use catraca_testkit::compare::engine_side::EngineSide;
 use catraca_testkit::compare::oracle_side::OracleSide;
@@ -231,19 +230,7 @@ fn fill_all(memory: &Memory, now: Time) {
     while memory.stats().dropped_references == before.dropped_references {
         let ticket = vec![0; 100].into_boxed_slice();
         let reference = NewReference { key: next(), owner: next(), ticket, span: YEAR };
-        let row = CheckRow {
-            key: next(),
-            tier_counter: None,
-            shared: None,
-            family: 1,
-            limit: Limit::Unlimited,
-            held: 0,
-            penalty: None,
-            shadow: false,
-            count_denied: false,
-            lease: 0,
-            on_full: OnFailure::Local,
-        };
+        let row = CheckRow { family: 1, held: 0, ..CheckRow::new(next(), Limit::Unlimited) };
         let new_reference = Some(Box::new(reference));
         let rows = [row].into_iter().collect();
         apply(Batch::Check(CheckBatch { rows, new_reference, ..CheckBatch::default() }));
