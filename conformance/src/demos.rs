@@ -4,17 +4,23 @@
 //! to the proxy, and prints each with its response and the reason. It fails if a response is
 //! another than its story says.
 
+mod booking;
+mod checkout;
 mod dict;
+mod dict_traffic;
 mod http_client;
 mod llm_budget;
 mod soft_ban;
 mod stage;
 mod upstream;
+mod window_block;
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+
+pub use dict_traffic::run as run_dict_traffic;
 
 use crate::{ProcessGuard, Repo, TestContext, binary};
 
@@ -23,8 +29,14 @@ const LIMIT: Duration = Duration::from_secs(1_800);
 
 type Demo = fn(&TestContext, &Path) -> Result<()>;
 
-const DEMOS: [(&str, Demo); 3] =
-    [("soft-ban", soft_ban::run), ("dict", dict::run), ("llm-budget", llm_budget::run)];
+const DEMOS: [(&str, Demo); 6] = [
+    ("soft-ban", soft_ban::run),
+    ("dict", dict::run),
+    ("window-block", window_block::run),
+    ("checkout", checkout::run),
+    ("booking", booking::run),
+    ("llm-budget", llm_budget::run),
+];
 
 /// `cargo xtask demo NAME`
 pub fn command(repo: &Repo, args: &[String]) -> Result<()> {

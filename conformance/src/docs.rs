@@ -5,6 +5,7 @@
 
 mod compare;
 mod markdown;
+mod ports;
 mod session;
 
 use std::fs;
@@ -15,10 +16,14 @@ use anyhow::{Context, Result, ensure};
 
 use markdown::Step;
 
-use crate::{ProcessGuard, Repo, TestContext, binary};
+use crate::{ProcessGuard, Repo, TestContext, binary, packages};
 
 /// For the task on its own; as a part of the tests, the budget of the part applies.
 const LIMIT: Duration = Duration::from_secs(600);
+/// The documents outside the guides.
+const READMES: [&str; 2] = ["README.md", "README.pt-BR.md"];
+/// The guides in English and in Portuguese.
+const GUIDES: [&str; 2] = ["docs/guide/", "docs/guia/"];
 
 /// `cargo xtask docs [FILE...]`
 pub fn command(repo: &Repo, args: &[String]) -> Result<()> {
@@ -64,7 +69,8 @@ pub fn run_all(context: &TestContext) -> Result<()> {
 
 fn documents(repo: &Repo) -> Result<Vec<String>> {
     let wanted = |file: &String| {
-        file == "README.md" || (file.starts_with("docs/guide/") && file.ends_with(".md"))
+        let is_guide = GUIDES.iter().any(|folder| file.starts_with(folder));
+        READMES.contains(&file.as_str()) || (is_guide && file.ends_with(".md"))
     };
     Ok(repo.files()?.into_iter().filter(wanted).collect())
 }
@@ -79,6 +85,10 @@ fn run(context: &TestContext, documents: &[String]) -> Result<()> {
             .with_context(|| format!("cannot run {document}"))?;
         let commands = steps.iter().filter(|step| step.command().is_some()).count();
         println!("{document}: {commands} commands");
+        if steps.contains(&Step::Postgres) {
+            packages::postgres(context)?;
+            packages::need(context, "redis-server", "redis-server")?;
+        }
         total += commands;
         if commands > 0 {
             let found = check(context, programs, &steps)

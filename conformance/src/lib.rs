@@ -9,7 +9,9 @@ pub mod binary;
 pub mod clients;
 pub mod demos;
 pub mod deploy;
+pub mod dict_simulator;
 pub mod docs;
+pub mod faults;
 pub mod gateways;
 pub mod go_sdk;
 pub mod packages;
@@ -18,6 +20,7 @@ mod repo;
 mod scratch;
 pub mod screenshots;
 mod server;
+pub mod sfcc;
 pub mod typescript;
 
 pub use process_guard::ProcessGuard;

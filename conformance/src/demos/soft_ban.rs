@@ -42,16 +42,17 @@ pub(super) fn run(context: &TestContext, binary: &Path) -> Result<()> {
     )?;
     let banned = stage.ask(
         &pay(&ana, r#"{"amount":500}"#),
-        429,
-        "The payment API has answered {\"reject_id\":5}, which bans for ten minutes. The ban has a \
-         status, so it replaces the answer.",
+        400,
+        "The payment API has answered {\"reject_id\":5}, which bans for ten minutes. The rule has \
+         an answer_status, so its own answer replaces that of the payment API.",
     )?;
-    ensure!(banned.body.contains("Aguarde 10 minutos"), "the message is missing");
-    stage.ask(
+    ensure!(banned.body.contains("O pagamento foi recusado"), "the rejection's text is missing");
+    let denied = stage.ask(
         &pay(&ana, r#"{"amount":20}"#),
         429,
-        "Ana must wait. The payment API does not get the request.",
+        "Ana must wait, and reads the guard's text. The payment API does not get the request.",
     )?;
+    ensure!(denied.body.contains("Houve muitas tentativas"), "the guard's text is missing");
     stage.ask(&pay(&other_browser, r#"{"amount":20}"#), 429, "So must she in another browser.")?;
     stage.ask(&pay(&guest, r#"{"amount":20}"#), 429, "And logged out, in the same browser.")?;
     stage.ask(&pay(&bea, r#"{"amount":20}"#), 200, "Another customer is not affected.")?;

@@ -25,7 +25,7 @@ pub(super) struct Stage {
     /// The address of the proxy.
     pub(super) proxy: String,
     /// The address of the HTTP API.
-    api: String,
+    pub(super) api: String,
 }
 
 impl Stage {
@@ -48,7 +48,10 @@ impl Stage {
         println!("  with [proxy] listen, and no other program than the demo's upstream\n");
         let mut server = context.repo.command(&binary.display().to_string());
         server.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
-        server.env(variable, upstream).env("LLM_LISTEN", "127.0.0.1:0");
+        server
+            .env(variable, upstream)
+            .env("LLM_LISTEN", "127.0.0.1:0")
+            .env("PROXY_LISTEN", "127.0.0.1:0");
         server.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = context.processes.spawn(&mut server)?;
         let output = child.stdout.take().context("the server has no output")?;
@@ -70,6 +73,24 @@ impl Stage {
         println!("  {why}\n");
         ensure!(response.status == status, "{}: expected {status}", request.line);
         Ok(response)
+    }
+
+    /// Sends a request again and again until it gets this status, and prints the last response.
+    pub(super) fn repeat_until(
+        &self,
+        request: &DemoRequest<'_>,
+        status: u16,
+        most: usize,
+    ) -> Result<DemoResponse> {
+        for number in 1..=most {
+            let response = send(&self.proxy, request)?;
+            if response.status == status {
+                println!("> {number} times:");
+                print_exchange(request, &response);
+                return Ok(response);
+            }
+        }
+        anyhow::bail!("{}: no {status} in {most} requests", request.line)
     }
 
     /// Calls the HTTP API, without a word.

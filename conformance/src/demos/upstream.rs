@@ -11,7 +11,17 @@ use anyhow::Result;
 pub(super) struct UpstreamRequest {
     /// Method and path.
     pub(super) line: String,
+    /// The lines of the head.
+    head: String,
     pub(super) body: String,
+}
+
+impl UpstreamRequest {
+    /// The value of a header.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
 }
 
 /// A response of the upstream. Several parts are sent one by one, as a stream.
@@ -54,7 +64,8 @@ fn serve(stream: TcpStream, handler: &Handler) -> Result<()> {
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body)?;
     let line = head.split(" HTTP/").next().unwrap_or_default().to_owned();
-    let request = UpstreamRequest { line, body: String::from_utf8_lossy(&body).into_owned() };
+    let body = String::from_utf8_lossy(&body).into_owned();
+    let request = UpstreamRequest { line, head, body };
     let UpstreamResponse { status, content_type, parts } = handler(&request);
     let out = stream.get_mut();
     let head = format!(

@@ -13,6 +13,8 @@ pub(crate) enum Step {
     Command(Command),
     /// Start a server, which stays until the document ends, and compare what it printed.
     Serve(Command),
+    /// Start a PostgreSQL, which stays until the document ends.
+    Postgres,
 }
 
 /// A command with the output the document promises.
@@ -28,7 +30,7 @@ impl Step {
     pub(crate) fn command(&self) -> Option<&Command> {
         match self {
             Step::Command(command) | Step::Serve(command) => Some(command),
-            Step::File { .. } => None,
+            Step::File { .. } | Step::Postgres => None,
         }
     }
 }
@@ -98,7 +100,11 @@ fn read(block: &Block) -> Result<Vec<Step>> {
             [] => commands(block),
             ["norun"] => Ok(Vec::new()),
             ["serve"] => server_steps(block),
-            _ => bail!("`{}`: a console block is run, or tagged norun or serve", block.info),
+            ["postgres"] => Ok(vec![Step::Postgres]),
+            _ => bail!(
+                "`{}`: a console block is run, or tagged norun, serve or postgres",
+                block.info
+            ),
         };
     }
     let is_known = |tag: &str| tag.starts_with("file=") || tag.starts_with("gateway=");
@@ -175,7 +181,7 @@ mod tests {
             .into_iter()
             .filter_map(|step| match step {
                 Step::Command(command) => Some(command),
-                Step::File { .. } | Step::Serve(_) => None,
+                Step::File { .. } | Step::Serve(_) | Step::Postgres => None,
             })
             .collect()
     }

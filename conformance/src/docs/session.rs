@@ -8,17 +8,14 @@ use std::env;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
 use super::markdown::Step;
+use super::ports::DocumentPorts;
 use crate::{ProcessGuard, Scratch};
-
-/// The default address of a server.
-const ADDRESS: &str = "127.0.0.1:7878";
 
 /// Starts a server, and continues when it listens or has exited. The shell kills it by its id.
 const START: &str = r#"(. "$step.command") >"$step.out" 2>&1 &
@@ -26,6 +23,24 @@ server=$!
 until grep -qs 'listens on' "$step.out" || ! kill -0 $server 2>/dev/null; do sleep 0.05; done
 kill -0 $server 2>/dev/null; status=$?
 echo $status >"$step.status""#;
+
+/// Starts a PostgreSQL with the user and the database `catraca`, as another user if we are root.
+/// The shell ends it with its other jobs.
+const START_POSTGRES: &str = r#"run=()
+mkdir "$SCRIPT_DIR/postgres"
+if [ "$(id -u)" = 0 ]; then
+  run=(setpriv --reuid postgres --regid postgres --clear-groups --)
+  chown postgres "$SCRIPT_DIR/postgres"
+fi
+bin=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1)
+(cd "$SCRIPT_DIR/postgres" && "${run[@]}" "$bin/initdb" -D data -U catraca -A trust --no-sync &&
+  exec "${run[@]}" "$bin/postgres" -D data -k "$PWD" -p "$port" -c fsync=off \
+    -c listen_addresses=127.0.0.1) >"$SCRIPT_DIR/postgres.log" 2>&1 &
+postgres=$!
+until "$bin/createdb" -h 127.0.0.1 -p "$port" -U catraca catraca 2>/dev/null ||
+  ! kill -0 $postgres 2>/dev/null; do sleep 0.1; done
+unset run bin port postgres
+"#;
 
 /// What a command answered; no status when the session ended before it.
 pub(crate) struct Reply {
@@ -45,26 +60,17 @@ pub(crate) fn run(
     let script_dir = scratch.path().join("script_dir");
     create_work_dir(&work_dir, presets)?;
     fs::create_dir(&script_dir)?;
-    let address = address(steps)?;
-    write(&script_dir, steps, &address)?;
+    let ports = DocumentPorts::of(steps)?;
+    write(&script_dir, steps, &ports)?;
     processes.status(&mut bash(programs, &work_dir, &script_dir)?)?;
     let commands = steps.iter().enumerate().filter(|(_, step)| step.command().is_some());
-    commands.map(|(index, _)| reply(&script_dir, index, &address)).collect()
+    commands.map(|(index, _)| reply(&script_dir, index, &ports)).collect()
 }
 
 /// A fresh directory with the presets in it.
 pub(crate) fn create_work_dir(work_dir: &Path, presets: &Path) -> Result<()> {
     fs::create_dir(work_dir)?;
     copy(presets, &work_dir.join("presets")).context("cannot copy the presets")
-}
-
-/// The free port of the document's server, so that no other server gets its requests.
-fn address(steps: &[Step]) -> Result<String> {
-    if !steps.iter().any(|step| matches!(step, Step::Serve(_))) {
-        return Ok(ADDRESS.to_owned());
-    }
-    let free = TcpListener::bind("127.0.0.1:0").context("no port is free")?;
-    Ok(free.local_addr()?.to_string())
 }
 
 /// The environment is plain, so that the output does not depend on who runs it.
@@ -74,6 +80,8 @@ fn bash(programs: &Path, work_dir: &Path, script_dir: &Path) -> Result<Command> 
     bash.stdin(Stdio::null()).env("PATH", search_path(programs)?);
     bash.env("SCRIPT_DIR", script_dir).env("WORK_DIR", work_dir).env("HOME", work_dir);
     bash.env("LC_ALL", "C.UTF-8").env("TZ", "UTC").env("TERM", "dumb").env("NO_COLOR", "1");
+    // Presets have a proxy with a fixed port, which another document may use.
+    bash.env("PROXY_LISTEN", "127.0.0.1:0");
     Ok(bash)
 }
 
@@ -85,17 +93,17 @@ fn search_path(programs: &Path) -> Result<OsString> {
 
 /// Each command is a file of its own that the script sources: a syntax error stays in its command,
 /// and `$?` passes from one to the next.
-fn write(script_dir: &Path, steps: &[Step], address: &str) -> Result<()> {
+fn write(script_dir: &Path, steps: &[Step], ports: &DocumentPorts) -> Result<()> {
     let mut script = "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\nstatus=0\n".to_owned();
     for (index, step) in steps.iter().enumerate() {
         match step {
             Step::File { name, body } => {
-                fs::write(script_dir.join(format!("{index}.file")), body)?;
+                fs::write(script_dir.join(format!("{index}.file")), ports.apply(body))?;
                 writeln!(script, "mkdir -p \"$(dirname \"$WORK_DIR/{name}\")\"")?;
                 writeln!(script, "cp \"$SCRIPT_DIR/{index}.file\" \"$WORK_DIR/{name}\"")?;
             }
             Step::Command(command) => {
-                let text = command.text.replace(ADDRESS, address);
+                let text = ports.apply(&command.text);
                 fs::write(script_dir.join(format!("{index}.command")), text)?;
                 let source =
                     format!(". \"$SCRIPT_DIR/{index}.command\" >\"$SCRIPT_DIR/{index}.out\" 2>&1");
@@ -103,20 +111,24 @@ fn write(script_dir: &Path, steps: &[Step], address: &str) -> Result<()> {
                 writeln!(script, "echo $status >\"$SCRIPT_DIR/{index}.status\"")?;
             }
             Step::Serve(command) => {
+                let address = ports.address();
                 let text = format!("exec {} --listen {address}", command.text);
                 fs::write(script_dir.join(format!("{index}.command")), text)?;
                 writeln!(script, "step=$SCRIPT_DIR/{index}\n{START}")?;
+            }
+            Step::Postgres => {
+                writeln!(script, "port={}\n{START_POSTGRES}", ports.postgres())?;
             }
         }
     }
     Ok(fs::write(script_dir.join("script"), script)?)
 }
 
-fn reply(script_dir: &Path, index: usize, address: &str) -> Result<Reply> {
+fn reply(script_dir: &Path, index: usize, ports: &DocumentPorts) -> Result<Reply> {
     let status = fs::read_to_string(script_dir.join(format!("{index}.status"))).ok();
     let status = status.map(|text| text.trim().parse()).transpose()?;
     let output = fs::read(script_dir.join(format!("{index}.out"))).unwrap_or_default();
-    let output = String::from_utf8_lossy(&output).replace(address, ADDRESS);
+    let output = ports.restore(&String::from_utf8_lossy(&output));
     Ok(Reply { output, status })
 }
 

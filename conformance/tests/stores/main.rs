@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod lua;
+mod node_messages;
 mod outages;
 mod postgres;
 mod random;

@@ -5,6 +5,8 @@
 
 mod clock_skew;
 mod clocks;
+mod cluster;
+mod cluster_load;
 mod disconnects;
 mod failovers;
 mod helpers;

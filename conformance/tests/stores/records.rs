@@ -1,6 +1,8 @@
 //! Records in PostgreSQL: the suite of the library's tests, which runs there on SQLite, and the
 //! failures that only a server has.
 
+#[path = "../../../crates/catraca/tests/library/records/attempts.rs"]
+mod attempts;
 #[path = "../../../crates/catraca/tests/library/records/engine.rs"]
 mod engine;
 #[path = "../../../crates/catraca/tests/library/records/helpers.rs"]

@@ -6,7 +6,6 @@ use catraca_core::algorithm::SharedBuckets;
 use catraca_core::batch::{Batch, CheckBatch, CheckRow, ReconcileRow};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, WindowTerms};
-use catraca_core::policy::OnFailure;
 use catraca_core::time::{Span, Time};
 
 const START: Time = Time::from_micros(1_000_000_000_000);
@@ -61,19 +60,7 @@ fn after(micros: i64) -> Time {
 }
 
 fn check(byte: u8, limit: Limit) -> Batch {
-    let row = CheckRow {
-        key: key(byte),
-        family: u64::from(byte),
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 1,
-        penalty: None,
-        shadow: false,
-        count_denied: false,
-        lease: 0,
-        on_full: OnFailure::Local,
-    };
+    let row = CheckRow { family: u64::from(byte), ..CheckRow::new(key(byte), limit) };
     Batch::Check(CheckBatch {
         rows: [row].into_iter().collect(),
         peek: false,

@@ -12,8 +12,6 @@ use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::cell::second_after;
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, EXACT_MAX, Limit, Penalty, WindowTerms};
-use catraca_core::policy::OnFailure;
-use catraca_core::price::Price;
 use catraca_core::rate::{Percent, Rate};
 use catraca_core::time::{Span, Time};
 use catraca_testkit::generate::Rng;
@@ -171,23 +169,10 @@ fn settle(now: Time) -> SettleBatch {
     let watch =
         WatchRow { in_part: true, per: Span::from_secs(86_400), above, min: 9, proposal: act };
     let row = SettleRow {
-        ticket_index: 0,
-        key: key(5),
-        family: 0,
-        tier_counter: None,
-        shared: None,
-        limit: Limit::Unlimited,
         held: 1,
-        at: now,
-        price: Price::Units(1),
-        debt: false,
-        penalty: None,
-        upstream: None,
-        shadow: false,
-        lease: 0,
-        on_full: OnFailure::Local,
         bans: [strike, ban].into_iter().collect(),
         watch: Some(Box::new(watch)),
+        ..SettleRow::new(key(5), Limit::Unlimited, now)
     };
     let expires = now.after(Span::from_secs(120));
     SettleBatch { marker: key(8), expires, rows: vec![row], reference: None }
@@ -310,19 +295,7 @@ fn window(name: u8) -> CheckRow {
 }
 
 fn row(name: u8, limit: Limit, penalty: Option<Penalty>) -> CheckRow {
-    CheckRow {
-        key: key(name),
-        family: 0,
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 1,
-        penalty,
-        shadow: false,
-        count_denied: false,
-        lease: 0,
-        on_full: OnFailure::Local,
-    }
+    CheckRow { penalty, ..CheckRow::new(key(name), limit) }
 }
 
 fn clock(client: &mut RespClient) -> Time {

@@ -6,7 +6,8 @@ use catraca_testkit::redis::RedisSentinels;
 
 use super::helpers::{Node, is_deep, pause};
 
-/// The maximum time until the new primary is used: the Sentinels' vote and a heartbeat.
+/// The maximum time until the new primary is used: the Sentinels notice the loss, they vote, the
+/// other replica follows the new primary, and a node sends a heartbeat.
 const FAILS_OVER: Duration = Duration::from_secs(10);
 
 /// The loss is the number of admissions beyond the limit, over all rounds.

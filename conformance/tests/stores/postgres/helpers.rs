@@ -13,8 +13,6 @@ use catraca_core::batch::{
 };
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, WindowTerms};
-use catraca_core::policy::OnFailure;
-use catraca_core::price::Price;
 use catraca_core::time::{Span, Time};
 use catraca_testkit::blocking_store::BlockingStore;
 use tokio::runtime::Runtime;
@@ -133,19 +131,7 @@ pub fn key(number: u64) -> Key {
 }
 
 pub fn row(number: u64, limit: Limit) -> CheckRow {
-    CheckRow {
-        key: key(number),
-        family: 1,
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 1,
-        penalty: None,
-        shadow: false,
-        count_denied: false,
-        lease: 0,
-        on_full: OnFailure::Local,
-    }
+    CheckRow { family: 1, ..CheckRow::new(key(number), limit) }
 }
 
 pub fn window(limit: i64, span: i64) -> Limit {
@@ -170,25 +156,7 @@ pub fn peek(row: CheckRow) -> Batch {
 
 /// A settle that takes one unit more than the check did.
 pub fn settle(mark: u64, number: u64, limit: Limit, at: Time) -> Batch {
-    let row = SettleRow {
-        ticket_index: 0,
-        key: key(number),
-        family: 1,
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 0,
-        at,
-        price: Price::Units(1),
-        debt: false,
-        penalty: None,
-        upstream: None,
-        shadow: false,
-        lease: 0,
-        on_full: OnFailure::Local,
-        bans: [].into_iter().collect(),
-        watch: None,
-    };
+    let row = SettleRow { family: 1, ..SettleRow::new(key(number), limit, at) };
     let expires = at.after(Span::from_secs(86_400));
     Batch::Settle(SettleBatch { marker: key(mark), expires, rows: vec![row], reference: None })
 }

@@ -23,6 +23,7 @@ use tokio::runtime::Runtime;
 
 use super::helpers::{Database, long_deadline, runtime, setting};
 use catraca_testkit::postgres::{PostgresServer, other_user};
+use catraca_testkit::redis::until;
 
 const LENGTH: usize = 200;
 
@@ -35,6 +36,10 @@ pub struct LockClient {
 impl LockClient {
     pub fn background_error(&self) -> Option<String> {
         LockStore::background_error(&self.store)
+    }
+
+    pub fn limitation(&self) -> Option<String> {
+        self.store.limitation()
     }
 
     pub fn of(url: &str) -> Self {
@@ -308,6 +313,10 @@ fn another_history_is_waited_out_by_kinds_that_want_it() {
         chown(data.join("recovery.signal"), Some(user), None).unwrap();
     }
     database.server.run();
+    // It accepts reads before its recovery has ended.
+    let probe = LockClient::of(&database.url());
+    until("the recovery has ended", || granted(&probe, &acquire("probe", 99)).is_ok());
+    drop(probe);
     for lease in [10, 20] {
         let client = LockClient::of(&database.url());
         let refused = granted(&client, &grace("r", lease, 3_600)).unwrap_err();

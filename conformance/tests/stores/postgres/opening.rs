@@ -64,7 +64,8 @@ fn a_role_that_may_not_make_the_schema_is_told_how() {
          GRANT SELECT, UPDATE ON catraca_store.state TO clerk_{name};
          GRANT SELECT, INSERT, UPDATE, DELETE ON catraca_store.cells, catraca_store.leases,
              catraca_store.lock_rooms, catraca_store.lock_names, catraca_store.slots,
-             catraca_store.lock_versions, catraca_store.lock_counts TO clerk_{name}"
+             catraca_store.lock_versions, catraca_store.lock_counts, catraca_store.nodes,
+             catraca_store.notices TO clerk_{name}"
     ));
     let runtime = runtime();
     let store = runtime.block_on(PostgresStore::open(&url, long_deadline())).unwrap();
@@ -94,11 +95,14 @@ fn a_store_of_the_first_schema_is_brought_up_to_date_and_keeps_its_cells() {
         "DROP TABLE catraca_store.slots, catraca_store.lock_names, catraca_store.leases,
              catraca_store.lock_rooms, catraca_store.lock_versions, catraca_store.lock_counts;
          DROP FUNCTION catraca_store.lock_room, catraca_store.lock_count, catraca_store.timeline;
-         DELETE FROM catraca_store.migrations WHERE version = 2",
+         DROP TABLE catraca_store.nodes, catraca_store.notices;
+         DROP FUNCTION catraca_store.exchange, catraca_store.trim_notices;
+         ALTER TABLE catraca_store.state DROP COLUMN notices;
+         DELETE FROM catraca_store.migrations WHERE version >= 2",
     );
     assert!(!passes(), "the cell is still there");
     compare_traces(&LockClient::of(&database.url()), 1);
-    assert_eq!(database.query("SELECT max(version) FROM catraca_store.migrations"), "2");
+    assert_eq!(database.query("SELECT max(version) FROM catraca_store.migrations"), "3");
 }
 
 #[test]
@@ -111,5 +115,5 @@ fn nodes_that_start_together_make_one_schema() {
     };
     let opened = runtime.block_on(super::helpers::all((0..8).map(open)));
     assert!(opened.iter().all(Result::is_ok), "{opened:?}");
-    assert_eq!(database.query("SELECT count(*) FROM catraca_store.migrations"), "2");
+    assert_eq!(database.query("SELECT count(*) FROM catraca_store.migrations"), "3");
 }

@@ -10,7 +10,8 @@ use catraca_testkit::postgres::{PostgresServer, shared_server};
 /// The Markdown fences of the guide's queries in this dialect, preferred first.
 pub const FENCES: &[&str] = &["```postgresql\n", "```sql\n"];
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
+    "attempts",
     "subjects",
     "parts",
     "blocks",
@@ -80,4 +81,14 @@ fn instant(text: &str) -> String {
     let Some(time) = time.strip_suffix("+00") else { return text.to_owned() };
     let (whole, part) = time.split_once('.').unwrap_or((time, ""));
     format!("{date}T{whole}.{part:0<3}Z")
+}
+
+/// The start of the last 24 hours, as the source's query has it.
+pub const DAY_AGO: &str = "NOW() - INTERVAL '24 hours'";
+
+/// The error of a statement that must fail.
+pub fn execute_error(database: &TestDatabase, sql: &str) -> String {
+    let output = database.server.shell(&database.name).args(["-c", sql]).output().unwrap();
+    assert!(!output.status.success(), "{sql}");
+    String::from_utf8(output.stderr).unwrap()
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use catraca::redis::{RedisOptions, RedisStore};
-use catraca::store::{SharedStore, Store, StoreError, When};
+use catraca::store::{SharedStore, Store, StoreError, StoreStatus, When};
 use catraca_core::batch::{Batch, Reply, UnblockRow};
 use catraca_core::digest::Key;
 use catraca_testkit::blocking_store::BlockingStore;
@@ -68,13 +68,25 @@ fn groups_spread_over_the_primaries_and_batches_over_groups_are_whole() {
         Reply::Unblock(vec![false; 60])
     );
     (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 999));
-    let status = || store.handle().block_on(store.store().status()).unwrap();
-    let before = status();
-    assert_eq!(status().incarnation, before.incarnation);
+    let statuses = || -> Vec<StoreStatus> {
+        let reports = store.handle().block_on(store.store().primary_statuses());
+        let mut reports: Vec<_> =
+            reports.into_iter().map(|report| (report.primary, report.status.unwrap())).collect();
+        reports.sort_by_key(|(primary, _)| *primary);
+        reports.into_iter().map(|(_, status)| status).collect()
+    };
+    let before = statuses();
+    assert_eq!(before.len(), PRIMARIES);
+    let has_changed = |after: Vec<StoreStatus>| -> Vec<bool> {
+        let pairs = before.iter().zip(after);
+        pairs.map(|(before, after)| before.incarnation != after.incarnation).collect()
+    };
+    assert_eq!(has_changed(statuses()), [false; 3]);
     cluster.servers[1].command(&["FLUSHALL"]);
-    assert_ne!(status().incarnation, before.incarnation, "a part was lost");
+    let changed = has_changed(statuses());
+    assert_eq!(changed.iter().filter(|changed| **changed).count(), 1, "one was emptied");
     store.handle().block_on(store.store().publish_change()).unwrap();
-    assert_eq!(status().changes, before.changes + 1);
+    assert!(statuses().iter().all(|status| status.changes == before[0].changes + 1));
 }
 
 /// Regression: a map that could not be read again was silent.

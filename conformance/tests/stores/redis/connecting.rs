@@ -2,7 +2,7 @@
 
 use catraca::redis::RedisOptions;
 use catraca_testkit::certificates;
-use catraca_testkit::redis::RedisServer;
+use catraca_testkit::redis::{RedisCluster, RedisSentinels, RedisServer};
 
 use super::helpers::{LONG_DEADLINE, connect, connect_with, passes};
 
@@ -60,6 +60,31 @@ fn nobody_there_and_a_replica_are_said_to_be_so() {
     assert!(error.contains(&format!("127.0.0.1:{}", server.port())), "{error}");
     assert!(error.contains("cannot be reached"), "{error}");
     server.restart();
+}
+
+/// R7. Each error names the URL without its password, what the server is, and what to write.
+#[test]
+fn a_url_that_does_not_fit_its_server_is_refused_with_the_one_that_does() {
+    let Some(group) = RedisSentinels::start() else { return };
+    let Some(cluster) = RedisCluster::start() else { return };
+    let plain = group.servers[0].port();
+    let sentinel = group.sentinels[0].port();
+    let member = cluster.servers[0].port();
+    for (url, words) in [
+        (format!("redis+cluster://127.0.0.1:{plain}"), "no server of a cluster"),
+        (format!("redis+cluster://127.0.0.1:{sentinel}"), "may be a Sentinel"),
+        (format!("redis://127.0.0.1:{member}/0"), "write redis+cluster://"),
+        (format!("redis://127.0.0.1:{sentinel}/0"), "write redis+sentinel://"),
+        (format!("redis+sentinel://127.0.0.1:{plain}/main?db=0"), "not a Sentinel"),
+        (format!("redis+sentinel://127.0.0.1:{sentinel}/main?db=0"), "it watches catraca"),
+    ] {
+        let error = refused(&url);
+        println!("{error}");
+        assert!(error.contains(&format!("{url} cannot be used")), "{error}");
+        assert!(error.contains(words), "{url}: {error}");
+    }
+    let secret = format!("redis+cluster://:{SECRET}@127.0.0.1:{}", group.servers[0].port());
+    assert!(refused(&secret).contains("redis+cluster://127.0.0.1"));
 }
 
 #[test]

@@ -7,7 +7,6 @@ use catraca_core::batch::{Batch, CheckBatch, CheckRow, Reply};
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit, Penalty, WindowTerms};
-use catraca_core::policy::OnFailure;
 use catraca_core::time::Span;
 use catraca_testkit::redis::RedisServer;
 use catraca_testkit::resp::{RespClient, RespValue};
@@ -28,17 +27,9 @@ fn window() -> Limit {
 
 fn row(name: u8, limit: Limit) -> CheckRow {
     CheckRow {
-        key: Key::from_bytes([name; 16]),
         family: name.into(),
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 1,
         penalty: Some(Penalty::without_escalation(HOUR)),
-        shadow: false,
-        count_denied: false,
-        lease: 0,
-        on_full: OnFailure::Local,
+        ..CheckRow::new(Key::from_bytes([name; 16]), limit)
     }
 }
 

@@ -7,7 +7,6 @@ use catraca::store::{Store, StoreError, When};
 use catraca_core::batch::{Batch, CheckBatch, CheckRow, Reply};
 use catraca_core::digest::Key;
 use catraca_core::limit::{BucketTerms, Limit};
-use catraca_core::policy::OnFailure;
 use catraca_testkit::blocking_store::BlockingStore;
 
 /// Long enough on a busy machine, for tests that do not measure latency.
@@ -28,19 +27,10 @@ pub fn connect_with(
 
 /// A check of one unit on a bucket of this size, which refills one token an hour.
 pub fn check(key: u8, size: i64) -> Batch {
-    let row = CheckRow {
-        key: Key::from_bytes([key; 16]),
-        family: 0,
-        tier_counter: None,
-        shared: None,
-        limit: Limit::Bucket(BucketTerms { size, tokens: 1, period: 3_600_000_000 }),
-        held: 1,
-        penalty: None,
-        shadow: false,
-        count_denied: false,
-        lease: 0,
-        on_full: OnFailure::Local,
-    };
+    let row = CheckRow::new(
+        Key::from_bytes([key; 16]),
+        Limit::Bucket(BucketTerms { size, tokens: 1, period: 3_600_000_000 }),
+    );
     Batch::Check(CheckBatch { rows: [row].into_iter().collect(), ..CheckBatch::default() })
 }
 

@@ -242,6 +242,7 @@ fn a_failover_that_lost_a_grant_gives_a_higher_number_and_payments_wait() {
         proof: proof(10),
         ttl: Span::from_secs(60),
         durability: Durability::Memory,
+        grace: Span::from_secs(30),
     };
     let renewed = after.execute("careful", &renewal, at(31)).outcome;
     assert!(matches!(renewed, LockOutcome::Renewed(RenewReply::Extended(_))), "{renewed:?}");

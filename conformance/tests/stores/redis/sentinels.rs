@@ -78,7 +78,7 @@ fn a_primary_that_was_replaced_while_it_lived_is_left() {
 #[test]
 fn a_name_that_no_sentinel_knows_is_told() {
     let Some(group) = RedisSentinels::start() else { return };
-    let url = group.url().replace("/catraca-test", "/other");
+    let url = group.url().replace("/catraca", "/other");
     let refusal = connect_with(&url, RedisOptions::default()).unwrap_err().to_string();
     assert!(refusal.contains("watches no primary named \"other\""), "{refusal}");
 }

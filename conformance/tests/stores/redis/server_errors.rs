@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use catraca::redis::{RedisOptions, RedisStore};
-use catraca::store::StoreError;
+use catraca::store::{RuleStamp, RuleWriteMode, SharedStore, StampedRule, StoreError};
 use catraca_testkit::blocking_store::BlockingStore;
 use catraca_testkit::redis::{RedisServer, until};
 
@@ -64,9 +64,12 @@ fn each_refusal_of_a_server_is_told_by_its_name() {
 }
 
 #[test]
-fn a_server_without_slots_and_one_that_cannot_save_say_so() {
+fn a_server_of_a_cluster_and_one_that_cannot_save_say_so() {
     let Some(server) = RedisServer::start_with(&["--cluster-enabled", "yes"]) else { return };
-    assert!(answer(&connect(&server.url())).contains("CLUSTERDOWN"));
+    let Err(refused) = connect_with(&server.url(), RedisOptions::default()) else {
+        panic!("a server of a cluster was accepted as a single server");
+    };
+    assert!(refused.to_string().contains("redis+cluster://"), "{refused}");
     let settings = ["--save", "900 1", "--stop-writes-on-bgsave-error", "yes"];
     let Some(server) = RedisServer::start_with(&settings) else { return };
     let store = connect(&server.url());
@@ -138,4 +141,30 @@ fn a_busy_server_is_told_by_its_name_once_it_says_so() {
     busy.join().unwrap().unwrap();
     let took = until("calls pass", || passes(&store, 1).is_ok());
     assert!(took < BACK, "{took:?}");
+}
+
+/// Scripts, pipelines and transactions are refused in different ways.
+#[test]
+fn a_primary_that_lacks_replicas_is_named_with_the_remedy_in_every_call() {
+    let Some(server) = RedisServer::start() else { return };
+    let store = connect(&server.url());
+    assert_eq!(answer(&store), "passed: true");
+    server.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    let stamp = RuleStamp { micros: 1, tie_breaker: 0 };
+    let rules = [StampedRule { name: b"a".to_vec(), stamp, body: Some(b"b".to_vec()) }];
+    let shared = store.store();
+    let run = store.handle();
+    let errors = [
+        answer(&store),
+        run.block_on(shared.status()).unwrap_err().to_string(),
+        run.block_on(shared.publish_change()).unwrap_err().to_string(),
+        run.block_on(shared.write_rules(&rules, RuleWriteMode::Merge)).unwrap_err().to_string(),
+    ];
+    for error in errors {
+        let named = format!("Redis at 127.0.0.1:{} answers NOREPLICAS", server.port());
+        assert!(error.contains(&named), "{error}");
+        assert!(error.contains("start or connect a replica"), "{error}");
+    }
+    server.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    assert_eq!(answer(&store), "passed: true");
 }

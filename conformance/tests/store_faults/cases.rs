@@ -1,0 +1,13 @@
+//! The cases: one test for each topology and fault, with its bounds.
+
+mod cluster;
+mod postgres;
+mod redis;
+mod sentinel;
+
+use std::time::Duration;
+
+/// How long a fault lasts that does not end by itself.
+const OUTAGE: Duration = Duration::from_secs(3);
+/// For faults that are over when they have begun.
+const AT_ONCE: Duration = Duration::ZERO;

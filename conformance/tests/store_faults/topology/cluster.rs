@@ -1,0 +1,215 @@
+//! A Cluster of three primaries and three replicas. Each node prefers another seed.
+//!
+//! The server with the fault is the primary that has the locks.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use catraca_testkit::fault_proxy::{Fault, FaultProxy};
+use catraca_testkit::redis::{RedisCluster, RedisServer, until};
+use catraca_testkit::resp::RespValue;
+
+use crate::load::{KEYS, check_body};
+use crate::run::{Api, Topology};
+
+const PRIMARIES: usize = 3;
+const SLOTS: u32 = 16_384;
+const OK: &[u8] = b"OK";
+
+/// A cluster, and where its keys are.
+pub struct ClusterTopology {
+    pub cluster: RedisCluster,
+    /// The primary of each key.
+    owners: Vec<usize>,
+    /// The primary with the locks.
+    pub struck: usize,
+    /// The proxy to each primary, if nodes reach the primaries through proxies.
+    wires: Vec<FaultProxy>,
+    /// Slots whose keys were moved.
+    moved: Vec<String>,
+}
+
+impl ClusterTopology {
+    /// Starts the cluster; `None` if Redis is not installed.
+    pub fn start() -> Option<Self> {
+        let cluster = RedisCluster::start()?;
+        let owners = Vec::new();
+        Some(Self { cluster, owners, struck: 0, wires: Vec::new(), moved: Vec::new() })
+    }
+
+    /// As `start`; primaries announce the ports of proxies.
+    pub fn start_behind_proxies() -> Option<Self> {
+        let mut topology = Self::start()?;
+        for server in &topology.cluster.servers[..PRIMARIES] {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
+            let wire = FaultProxy::start(address).unwrap();
+            let port = wire.address().port().to_string();
+            let set = server.command(&["CONFIG", "SET", "cluster-announce-port", &port]);
+            assert_eq!(set, RespValue::Bytes(OK.to_vec()));
+            topology.wires.push(wire);
+        }
+        let cluster = &topology.cluster;
+        let is_known = |server: &RedisServer| {
+            let nodes = text(&server.command(&["CLUSTER", "NODES"]));
+            topology.wires.iter().all(|w| nodes.contains(&format!(":{}@", w.address().port())))
+        };
+        until("the ports are announced", || cluster.servers.iter().all(is_known));
+        let follows = |server: &RedisServer| {
+            server.field(&["INFO", "replication"], "master_link_status").as_deref() == Some("up")
+        };
+        until("replicas follow", || cluster.servers[PRIMARIES..].iter().all(follows));
+        Some(topology)
+    }
+
+    /// Sets the fault of the network between all nodes and the struck primary.
+    pub fn set_wire(&self, fault: Fault) {
+        self.wires[self.struck].set(fault);
+    }
+
+    pub fn struck_server(&mut self) -> &mut RedisServer {
+        &mut self.cluster.servers[self.struck]
+    }
+
+    /// Waits until the replica of the struck primary is a primary.
+    pub fn wait_for_failover(&self) {
+        let replica = self.struck + PRIMARIES;
+        until("the replica is primary", || self.cluster.is_primary(replica));
+    }
+
+    /// Orders the replica of the struck primary to take over, without a loss.
+    pub fn fail_over(&self) {
+        let replica = &self.cluster.servers[self.struck + PRIMARIES];
+        assert_eq!(replica.command(&["CLUSTER", "FAILOVER"]), RespValue::Bytes(OK.to_vec()));
+        self.wait_for_failover();
+    }
+
+    /// Moves every slot with keys from the struck primary to the next one.
+    pub fn reshard(&mut self) {
+        let from = self.struck;
+        let to = (from + 1) % PRIMARIES;
+        for slot in used_slots(&self.cluster.servers[from]) {
+            let slot = slot.to_string();
+            self.move_slot(&slot, from, to);
+            self.moved.push(slot);
+        }
+    }
+
+    fn move_slot(&self, slot: &str, from: usize, to: usize) {
+        self.cluster.begin_move(slot, from, to);
+        let count = || self.cluster.servers[from].command(&["CLUSTER", "COUNTKEYSINSLOT", slot]);
+        while count() != RespValue::Int(0) {
+            self.cluster.move_keys(slot, from, to);
+        }
+        self.cluster.end_move(slot, to);
+    }
+
+    /// Adds a primary and gives it a slot without keys.
+    pub fn add_primary(&mut self) {
+        let settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
+        let added = RedisServer::start_with(&settings).unwrap();
+        let port = added.port().to_string();
+        self.cluster.servers.push(added);
+        self.cluster.servers[0].command(&["CLUSTER", "MEET", "127.0.0.1", &port]);
+        let all = Some(self.cluster.servers.len().to_string());
+        let known = |one: &RedisServer| one.field(&["CLUSTER", "INFO"], "cluster_known_nodes");
+        until("the new server is known", || {
+            self.cluster.servers.iter().all(|one| known(one) == all)
+        });
+        let used = used_slots(&self.cluster.servers[0]);
+        let free = (0..SLOTS / PRIMARIES as u32).find(|slot| !used.contains(slot));
+        let slot = free.unwrap().to_string();
+        self.move_slot(&slot, 0, self.cluster.servers.len() - 1);
+        self.moved.push(slot);
+    }
+
+    /// Takes the slot from the added primary, and removes it.
+    pub fn remove_primary(&mut self) {
+        let added = self.cluster.servers.len() - 1;
+        let slot = self.moved.pop().unwrap();
+        self.move_slot(&slot, added, 0);
+        let id = self.cluster.id(added);
+        for server in &self.cluster.servers[..added] {
+            until("the server is forgotten", || {
+                let reply = server.command(&["CLUSTER", "FORGET", &id]);
+                reply == RespValue::Bytes(OK.to_vec()) || text(&reply).contains("Unknown node")
+            });
+        }
+        self.cluster.servers.pop();
+    }
+
+    /// The primary whose number of keys grows by a call.
+    fn grown_by(&self, call: impl FnOnce()) -> usize {
+        let sizes = || -> Vec<i64> {
+            let servers = &self.cluster.servers[..PRIMARIES];
+            servers.iter().map(|server| int(server.command(&["DBSIZE"]))).collect()
+        };
+        let before = sizes();
+        call();
+        let after = sizes();
+        let growth = |server: &usize| after[*server] - before[*server];
+        let grown = (0..PRIMARIES).max_by_key(growth).unwrap();
+        assert!(growth(&grown) > 0, "no primary has a new key: {before:?}, {after:?}");
+        grown
+    }
+}
+
+impl Topology for ClusterTopology {
+    fn store_url(&self, node: usize) -> String {
+        let servers = &self.cluster.servers;
+        let ports: Vec<u16> = match self.wires.is_empty() {
+            true => servers.iter().map(RedisServer::port).collect(),
+            false => self.wires.iter().map(|wire| wire.address().port()).collect(),
+        };
+        let hosts: Vec<String> = (0..ports.len())
+            .map(|index| format!("127.0.0.1:{}", ports[(node + index) % ports.len()]))
+            .collect();
+        format!("redis+cluster://{}", hosts.join(","))
+    }
+
+    fn store_lines(&self) -> &'static str {
+        "shard_by = \"customer\""
+    }
+
+    fn locate_keys(&mut self, api: &mut Api) {
+        let lock = r#"{"kind":"resource","key":"where","ttl_ms":2000}"#;
+        self.struck = self.grown_by(|| drop(api.call("POST /v1/locks/acquire", lock)));
+        for key in 0..KEYS {
+            // Another policy: all keys of a customer are on one primary.
+            let body = check_body("guard", &format!("c-{key}"));
+            let owner = self.grown_by(|| drop(api.call("POST /v1/check", &body)));
+            self.owners.push(owner);
+        }
+        let of = |server| self.owners.iter().filter(|owner| **owner == server).count();
+        println!("keys by primary: {:?}, locks on {}", [of(0), of(1), of(2)], self.struck);
+    }
+
+    fn struck_keys(&self) -> Option<BTreeSet<usize>> {
+        Some((0..KEYS).filter(|key| self.owners[*key] == self.struck).collect())
+    }
+}
+
+/// The slots in which a server has keys.
+fn used_slots(server: &RedisServer) -> BTreeSet<u32> {
+    let RespValue::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("no keys") };
+    let mut client = server.connect();
+    let mut slot = |key: &RespValue| {
+        let RespValue::Bytes(key) = key else { panic!("not a key: {key:?}") };
+        int(client.call(&[b"CLUSTER", b"KEYSLOT", key]).unwrap()) as u32
+    };
+    keys.iter().map(&mut slot).collect()
+}
+
+fn int(value: RespValue) -> i64 {
+    match value {
+        RespValue::Int(number) => number,
+        other => panic!("not a number: {other:?}"),
+    }
+}
+
+fn text(value: &RespValue) -> String {
+    match value {
+        RespValue::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        RespValue::Error(error) => error.clone(),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,36 @@
+//! One Redis; each node reaches it through a proxy of its own.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use catraca_testkit::fault_proxy::{Fault, FaultProxy};
+use catraca_testkit::redis::RedisServer;
+
+use crate::node::NODES;
+use crate::run::Topology;
+
+/// One Redis without replicas.
+pub struct SingleRedis {
+    pub server: RedisServer,
+    proxies: Vec<FaultProxy>,
+}
+
+impl SingleRedis {
+    /// Starts the server with these settings; `None` if Redis is not installed.
+    pub fn start(settings: &[&str]) -> Option<Self> {
+        let server = RedisServer::start_with(settings)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
+        let proxies = (0..NODES).map(|_| FaultProxy::start(address).unwrap()).collect();
+        Some(Self { server, proxies })
+    }
+
+    /// Sets the fault of the network between a node and the server.
+    pub fn set_wire(&self, node: usize, fault: Fault) {
+        self.proxies[node].set(fault);
+    }
+}
+
+impl Topology for SingleRedis {
+    fn store_url(&self, node: usize) -> String {
+        format!("redis://{}", self.proxies[node].address())
+    }
+}
