@@ -84,11 +84,15 @@ fn main() -> BenchResult<()> {
     let is_quick = args.iter().any(|arg| arg == "--quick");
     let rounds = value("--rounds").map_or(Ok(if is_quick { 2 } else { 9 }), str::parse)?;
     let millis = value("--millis").map_or(Ok(if is_quick { 200 } else { 1_000 }), str::parse)?;
+    // One subject alone, for a profiler.
+    let only = value("--only");
     let server = CheckServer::start(binary)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     println!("| Subject | calls/s | µs per call | client CPU µs | × time | × CPU |");
     println!("|---|---:|---:|---:|---:|---:|");
     for group in GROUPS {
+        let is_wanted = |subject: &&Subject| only.is_none_or(|name| subject.name == name);
+        let group: Vec<Subject> = group.iter().filter(is_wanted).copied().collect();
         let mut rows: Vec<Vec<Measurement>> = vec![Vec::new(); group.len()];
         for round in 0..rounds {
             let mut order: Vec<usize> = (0..group.len()).collect();
@@ -101,7 +105,7 @@ fn main() -> BenchResult<()> {
                 rows[index].push(measured);
             }
         }
-        print_group(group, &rows);
+        print_group(&group, &rows);
     }
     Ok(())
 }

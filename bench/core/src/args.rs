@@ -10,6 +10,7 @@ bench-core: cost of a decision and bytes per key, side by side
   --cases A,B      cases whose name starts with A or B: hot, 1k, 100k, 1m (each -1 or -2
                    threads), fill, steps, window
   --json FILE      also write one JSON line per measurement; - prints them instead of tables
+  --instructions   count the instructions of a decision under valgrind instead
   --list           print subjects and cases
   --help           this text
 ";
@@ -20,6 +21,13 @@ pub enum Order {
     Help,
     /// Measure one (subject, case) and print its figures: the hidden form.
     Measure(Job),
+    /// Make decisions and print nothing: the hidden form under valgrind.
+    Decide {
+        /// Name of the subject.
+        subject: String,
+        /// How many decisions.
+        decisions: u64,
+    },
     /// Run the rounds and report.
     Conduct(Plan),
 }
@@ -47,6 +55,8 @@ pub struct Plan {
     pub cases: Vec<String>,
     /// Where JSON lines go.
     pub json: Option<String>,
+    /// Count instructions instead of time.
+    pub instructions: bool,
     /// Only list names.
     pub list: bool,
 }
@@ -54,11 +64,15 @@ pub struct Plan {
 /// The first argument of a child process; not part of the public command line.
 pub const CHILD: &str = "--measure-one";
 
+/// The first argument of a child process whose instructions are counted.
+pub const DECIDE: &str = "--decide";
+
 /// Reads the arguments after the program's name.
 pub fn read(args: impl Iterator<Item = String>) -> Result<Order, String> {
     let args: Vec<String> = args.collect();
     match args.first().map(String::as_str) {
         Some(CHILD) => read_job(&args[1..]),
+        Some(DECIDE) => read_decide(&args[1..]),
         Some("--help" | "-h") => Ok(Order::Help),
         _ => read_plan(args.into_iter()),
     }
@@ -73,12 +87,21 @@ fn read_job(args: &[String]) -> Result<Order, String> {
     Ok(Order::Measure(Job { subject, case, quick: pace == "quick" }))
 }
 
+fn read_decide(args: &[String]) -> Result<Order, String> {
+    let [subject, decisions] = args else {
+        return Err(format!("{DECIDE} takes SUBJECT DECISIONS"));
+    };
+    let decisions = decisions.parse().map_err(|_| format!("{DECIDE} {decisions:?}: a number"))?;
+    Ok(Order::Decide { subject: subject.clone(), decisions })
+}
+
 fn read_plan(mut args: impl Iterator<Item = String>) -> Result<Order, String> {
     let mut plan = Plan::default();
     while let Some(flag) = args.next() {
         let mut value = || args.next().ok_or(format!("{flag} needs a value"));
         match flag.as_str() {
             "--quick" => plan.quick = true,
+            "--instructions" => plan.instructions = true,
             "--list" => plan.list = true,
             "--rounds" => plan.rounds = count(&value()?)?,
             "--only" => plan.only = names(&value()?),

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::args::{CHILD, Job, Plan};
 use crate::case::Case;
+use crate::instructions;
 use crate::registry::{self, Entry, SUBJECTS};
 use crate::report;
 use crate::results::{Figures, Results, Row};
@@ -18,6 +19,9 @@ pub fn run(plan: &Plan) -> Result<(), String> {
         subjects.iter().for_each(|subject| println!("subject {}", subject.name));
         cases.iter().for_each(|case| println!("case {}", case.name()));
         return Ok(());
+    }
+    if plan.instructions {
+        return instructions::run(&subjects, plan);
     }
     let mut sink = Sink::open(plan.json.as_deref())?;
     let mut results = Results::default();

@@ -7,6 +7,7 @@ mod args;
 mod case;
 mod conduct;
 mod floors;
+mod instructions;
 mod keys;
 mod machine;
 mod measure;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
             print!("{}", args::HELP);
             Ok(())
         }
+        Ok(Order::Decide { subject, decisions }) => instructions::decide_here(&subject, decisions),
         Ok(Order::Measure(job)) => conduct::measure_here(&job),
         Ok(Order::Conduct(plan)) => conduct::run(&plan),
         Err(message) => Err(message),

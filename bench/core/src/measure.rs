@@ -1,10 +1,12 @@
 //! What every measurement shares: the port through which a subject is handed over, and filling.
 //! A measurement counts every verdict and panics on a denial: a denied row would time other work.
 
+mod decide;
 mod fill;
 mod speed;
 mod steps;
 
+pub use decide::Decide;
 pub use fill::{Fill, KeyBytes};
 pub use speed::Speed;
 pub use steps::Steps;
@@ -20,6 +22,9 @@ const FILL_LIMIT: Duration = Duration::from_secs(60);
 /// One kind of measurement. It calls `make` with the number of keys it will hold, when its own
 /// base figures are taken.
 pub trait Measure {
+    /// Whether the process runs under valgrind, where the product's clock cannot be read.
+    const UNDER_VALGRIND: bool = false;
+
     /// Measures, in this process.
     fn run<S: Subject>(self, make: impl FnOnce(u64) -> S) -> Figures;
 }

@@ -4,13 +4,16 @@
 use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use catraca::core::batch::{Batch, CheckBatch, CheckRow, Reply, RowVerdict};
 use catraca::core::digest::{Digester, Domain, Key, Secret};
 use catraca::core::limit::{BucketTerms, Limit, WindowTerms};
 use catraca::core::request::DEFAULT_NAMESPACE;
 use catraca::store::{Store, When};
-use catraca::{Catalog, Check, Clock, Engine, Memory, MemoryOptions, Span, SystemClock, Time};
+use catraca::{
+    Catalog, Check, Clock, Engine, ManualClock, Memory, MemoryOptions, Span, SystemClock, Time,
+};
 
 use crate::keys::scatter;
 use crate::measure::{KeyBytes, Measure};
@@ -27,18 +30,30 @@ const MINUTE: i64 = 60_000_000;
 /// Hands one of our subjects to a measurement.
 pub fn run<M: Measure>(name: &str, measure: M) -> Option<Figures> {
     Some(match name {
-        "catraca-store" => measure.run(|_| StoreAlone(memory())),
-        "catraca-store+digest+clock" => measure.run(|_| StoreFromText::new()),
-        "catraca-engine" => measure.run(|_| EngineWhole::new(&bucket_text())),
-        "catraca-engine-window" => measure.run(|_| EngineWhole::new("window = \"60 per 1m\"")),
-        "clock" => measure.run(|_| OwnClock(SystemClock::new())),
+        "catraca-store" => measure.run(|_| StoreAlone(memory(clock::<M>()))),
+        "catraca-store+digest+clock" => measure.run(|_| StoreFromText::new(clock::<M>())),
+        "catraca-engine" => measure.run(|_| EngineWhole::new::<M>(&bucket_text())),
+        "catraca-engine-window" => measure.run(|_| EngineWhole::new::<M>("window = \"60 per 1m\"")),
+        "clock" if !M::UNDER_VALGRIND => measure.run(|_| OwnClock(SystemClock::new())),
         "digest" => measure.run(|_| OwnDigest(digester())),
         _ => return None,
     })
 }
 
-fn memory() -> Memory {
-    Memory::new(options(), Arc::new(SystemClock::new()))
+/// The system's clock; under valgrind one that does not move.
+fn clock<M: Measure>() -> Arc<dyn Clock> {
+    if M::UNDER_VALGRIND {
+        return Arc::new(stopped_clock());
+    }
+    Arc::new(SystemClock::new())
+}
+
+fn stopped_clock() -> ManualClock {
+    ManualClock::at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000))
+}
+
+fn memory(clock: Arc<dyn Clock>) -> Memory {
+    Memory::new(options(), clock)
 }
 
 /// The default store, with a budget that a million windows fit into: a full store shares cells,
@@ -105,18 +120,7 @@ fn passes(store: &Memory, key: Key, limit: Limit, when: When) -> bool {
 #[inline]
 fn one_row(key: Key, limit: Limit, peek: bool) -> Batch {
     let mut check = CheckBatch { peek, ..CheckBatch::default() };
-    check.rows.push(CheckRow {
-        key,
-        family: 1,
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 1,
-        penalty: None,
-        shadow: false,
-        count_denied: false,
-        lease: 0,
-    });
+    check.rows.push(CheckRow { family: 1, ..CheckRow::new(key, limit) });
     Batch::Check(check)
 }
 
@@ -135,8 +139,8 @@ struct StoreFromText {
 }
 
 impl StoreFromText {
-    fn new() -> Self {
-        StoreFromText { store: memory(), digester: digester() }
+    fn new(clock: Arc<dyn Clock>) -> Self {
+        StoreFromText { store: memory(clock), digester: digester() }
     }
 }
 
@@ -151,10 +155,12 @@ impl Subject for StoreFromText {
 struct EngineWhole(Engine);
 
 impl EngineWhole {
-    fn new(limit: &str) -> Self {
+    fn new<M: Measure>(limit: &str) -> Self {
         let text = format!("[policy.{POLICY}]\nby = [\"{ATTRIBUTE}\"]\n{limit}\n");
         let catalog = Catalog::parse(&text).expect("the catalog of the benchmark");
-        EngineWhole(Engine::builder(catalog).memory(options()).build())
+        let builder = Engine::builder(catalog).memory(options());
+        let builder = if M::UNDER_VALGRIND { builder.clock(stopped_clock()) } else { builder };
+        EngineWhole(builder.build())
     }
 }
 
@@ -193,7 +199,7 @@ impl Subject for OwnDigest {
 pub fn windows(limit: u64, quick: bool) -> Option<Figures> {
     let keys = (12_000_000 / limit).min(100_000) / if quick { 10 } else { 1 };
     let bytes = KeyBytes::start();
-    let store = memory();
+    let store = memory(Arc::new(SystemClock::new()));
     for entry in 0..limit {
         for key in 0..keys {
             let fits = passes(&store, key_of(key), window(limit), at(key, entry, limit));

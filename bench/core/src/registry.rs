@@ -97,7 +97,7 @@ pub fn measure(entry: &Entry, case: Case, quick: bool) -> Option<Figures> {
 }
 
 /// Hands the named subject to `measure`. The capacity is the number of keys the case will hold.
-fn run<M: Measure>(name: &str, measure: M) -> Option<Figures> {
+pub fn run<M: Measure>(name: &str, measure: M) -> Option<Figures> {
     Some(match name {
         "governor-string" => measure.run(|_| GovernorString::new()),
         PEER => measure.run(|_| GovernorArray::new()),

@@ -131,18 +131,7 @@ fn row(key: usize, family: u64, limit: Limit) -> CheckRow {
     let mut digest = [0; 16];
     digest[..8].copy_from_slice(&(key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes());
     digest[8..].copy_from_slice(&family.to_le_bytes());
-    CheckRow {
-        key: Key::from_bytes(digest),
-        family,
-        tier_counter: None,
-        shared: None,
-        limit,
-        held: 1,
-        penalty: None,
-        shadow: false,
-        count_denied: false,
-        lease: 0,
-    }
+    CheckRow { family, ..CheckRow::new(Key::from_bytes(digest), limit) }
 }
 
 fn key_name(kind: &str, key: usize) -> Vec<u8> {
