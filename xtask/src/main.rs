@@ -17,7 +17,7 @@ mod tidy;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use catraca_conformance::{Repo, demos, docs, screenshots};
+use catraca_conformance::{Repo, demos, docs, faults, screenshots};
 
 const USAGE: &str = "\
 cargo xtask test [--deep] [PART...]   set up and run everything, or only the named parts
@@ -29,7 +29,10 @@ cargo xtask mutants [--sample N] [--seed SEED]
                                       how many random mutants of the rules the tests catch
 cargo xtask docs [FILE...]            run the console blocks of the documentation
 cargo xtask demo NAME                 a preset behind the proxy, shown by real requests: soft-ban,
-                                      dict or llm-budget
+                                      dict, window-block, checkout, booking or llm-budget
+cargo xtask faults [--write] [NAME...]
+                                      faults of the store under three servers with load, or only
+                                      those with these names; --write updates docs/guarantees.md
 cargo xtask docs-tables               write the tables of settings in the guide
 cargo xtask openapi                   replace docs/openapi.json
 cargo xtask screenshots               replace the pictures in docs/images
@@ -57,6 +60,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "licences" => no_arguments(rest).and_then(|()| licences::licences(&repo)),
         "mutants" => mutants::command(&repo, rest),
         "docs" => docs::command(&repo, rest),
+        "faults" => faults::command(&repo, rest),
         "demo" => demos::command(&repo, rest),
         "docs-tables" => no_arguments(rest).and_then(|()| docs_tables::docs_tables(&repo)),
         "openapi" => no_arguments(rest).and_then(|()| openapi::openapi(&repo)),

@@ -106,11 +106,11 @@ fn own(_: &Repo) -> Result<String> {
 }
 
 fn checkout(repo: &Repo) -> Result<String> {
-    let mut catalog = repo.read("presets/checkout/catalog.toml")?;
-    for (path, gate) in CHECKOUT_ROUTES {
-        catalog.push_str(&format!("\n[[route]]\nmatch = \"POST {path}\"\ngate = \"{gate}\"\n"));
-    }
-    Ok(catalog)
+    let catalog = repo.read("presets/checkout/catalog.toml")?;
+    let route = |(path, gate)| format!("[[route]]\nmatch = \"POST {path}\"\ngate = \"{gate}\"\n\n");
+    let routes = CHECKOUT_ROUTES.map(route).concat();
+    // Before those of the preset, of which the last takes every path.
+    Ok(catalog.replacen("[[route]]", &(routes + "[[route]]"), 1))
 }
 
 pub(crate) fn run(repo: &Repo, args: &[String]) -> Result<()> {

@@ -24,7 +24,7 @@ const CATALOG: &str = "catalog";
 const RULES: &str = "rules";
 /// All unit tests of core, some of its catalog, and modules of the rules' tests in the test kit;
 /// the fastest first. A mutant that one of them catches needs no further test.
-const TESTS: [(&str, &str); 8] = [
+const TESTS: [(&str, &str); 11] = [
     (CORE, ""),
     (CATALOG, "codes::"),
     (CATALOG, "valid::"),
@@ -33,6 +33,9 @@ const TESTS: [(&str, &str); 8] = [
     (RULES, "properties::"),
     (RULES, "lock_history::"),
     (RULES, "contract::"),
+    (RULES, "tiers::"),
+    (RULES, "full_memory::"),
+    (RULES, "full_pools::"),
 ];
 
 /// An executable, and the beginning of the names of the tests to run.

@@ -1,5 +1,5 @@
-//! Who claims to cover what: lines above tests of Rust, TypeScript and Go, and `covers` in scenario
-//! files.
+//! Who claims to cover what: lines above tests of Rust, TypeScript, JavaScript and Go, and `covers`
+//! in scenario files.
 //!
 //! A claim must stand on a test; one in the air is a problem. Must not run anything.
 
@@ -11,9 +11,9 @@ use crate::test::SCENARIO_SUFFIX;
 
 /// The words that start a claim in Rust, in two pieces so that this line is none.
 const MARK: &str = concat!("/// ", "covers:");
-/// The same in TypeScript and Go.
+/// The same in TypeScript, JavaScript and Go.
 const COMMENT_MARK: &str = concat!("// ", "covers:");
-const TYPESCRIPT_SUFFIX: &str = ".test.ts";
+const NODE_SUFFIXES: [&str; 2] = [".test.ts", ".test.js"];
 const GO_SUFFIX: &str = "_test.go";
 /// How far below its claim a test may begin.
 const REACH: usize = 6;
@@ -32,7 +32,7 @@ pub(crate) fn collect(repo: &Repo, problems: &mut Vec<String>) -> Result<Vec<Cla
         if file.ends_with(".rs") {
             let text = repo.read(&file)?;
             claims.extend(in_code(&file, &text, MARK, starts_a_test, problems));
-        } else if file.ends_with(TYPESCRIPT_SUFFIX) {
+        } else if NODE_SUFFIXES.iter().any(|suffix| file.ends_with(suffix)) {
             let text = repo.read(&file)?;
             claims.extend(in_code(&file, &text, COMMENT_MARK, starts_node_test, problems));
         } else if file.ends_with(GO_SUFFIX) {

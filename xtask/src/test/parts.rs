@@ -4,7 +4,8 @@
 
 use anyhow::Result;
 use catraca_conformance::{
-    TestContext, api, clients, demos, deploy, docs, gateways, go_sdk, screenshots, typescript,
+    TestContext, api, clients, demos, deploy, docs, faults, gateways, go_sdk, screenshots, sfcc,
+    typescript,
 };
 
 use super::{cargo, features, load, lua, planted_bugs, postgres, redis, scenarios};
@@ -37,17 +38,20 @@ pub(crate) const PARTS: &[Part] = &[
     Part { deepens: true, ..part("lua", 8, lua::run) },
     Part { deepens: true, ..part("redis", 12, redis::run) },
     Part { deepens: true, ..part("postgres", 8, postgres::run) },
+    Part { deepens: true, ..part("faults", 4, faults::run) },
     part("docs", 3, docs::run_all),
     part("demos", 2, demos::run),
     Part { deepens: true, ..part("api", 6, api::run) },
     part("clients", 8, clients::run),
     part("typescript", 12, typescript::run),
     part("go", 6, go_sdk::run),
+    part("sfcc", 4, sfcc::run),
     Part { deepens: true, ..part("gateways", 6, gateways::run) },
     part("screenshots", 5, screenshots::run),
     part("deploy", 2, deploy::run),
     Part { deep_only: true, ..part("kills", 10, cargo::kills) },
     Part { deep_only: true, ..part("load", 8, load::run) },
+    Part { deep_only: true, ..part("dict", 15, demos::run_dict_traffic) },
     Part { deep_only: true, ..part("mutants", 40, mutants::run_part) },
     part("trace", 1, |context| requirements::trace(context.repo, false)),
 ];

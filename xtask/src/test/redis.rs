@@ -36,10 +36,18 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     let mut service =
         tests(context, &["--test", "server", "--", "shared::", "--skip", "postgresql"]);
     service.env("CATRACA_POSTGRES_BIN", postgres);
+    if context.factor > 1 {
+        service.env("CATRACA_DEEP", "1");
+    }
+    // Kills of a proxied request's client, upstream and server, on both stores.
+    let mut kills = tests(context, &["--test", "server", "--", "proxy::kills::", "--nocapture"]);
+    if context.factor > 1 {
+        kills.env("CATRACA_DEEP", "1");
+    }
     // Callers of locks must see the same behaviour on every store.
     let mut locks = tests(context, &["--test", "server", "--"]);
     locks.args(LOCKS).env("CATRACA_LOCKS_STORE", "redis");
-    for mut cargo in [store, outages, service, locks] {
+    for mut cargo in [store, outages, service, kills, locks] {
         context.processes.run(cargo.env("CATRACA_REDIS_SERVER", &server))?;
     }
     Ok(())

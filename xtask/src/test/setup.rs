@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use catraca_conformance::{
-    ProcessGuard, Repo, TestContext, api, deploy, gateways, packages, typescript,
+    ProcessGuard, Repo, TestContext, api, deploy, faults, gateways, packages, sfcc, typescript,
 };
 
 use super::parts::Part;
@@ -27,12 +27,14 @@ const BESIDE: [&str; 6] = ["fmt", "tidy", "licences", "clippy", "doc", "features
 type Install = fn(&TestContext) -> Result<()>;
 
 /// What parts install, in the order of the parts.
-const INSTALLS: [(&str, Install); 7] = [
+const INSTALLS: [(&str, Install); 9] = [
     ("unit", |context| packages::postgres(context).map(drop)),
     ("redis", |context| packages::need(context, redis::SERVER, redis::SERVER).map(drop)),
     ("postgres", |context| packages::need(context, postgres::POOLER, postgres::POOLER).map(drop)),
+    ("faults", faults::set_up),
     ("api", api::set_up),
     ("typescript", typescript::set_up),
+    ("sfcc", sfcc::set_up),
     ("gateways", gateways::set_up),
     ("deploy", deploy::set_up),
 ];

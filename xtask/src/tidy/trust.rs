@@ -1,4 +1,5 @@
-//! `docs/trust.md`: every test that the table names must exist, by its file or its function.
+//! `docs/trust.md`, `docs/quiet-failures.md` and `docs/sources.md`: every test that the tables name
+//! must exist, by its file, its function, or the title of a scenario or of a test for Node.
 //!
 //! Must not judge whether the test holds what the row says.
 
@@ -8,8 +9,9 @@ use anyhow::Result;
 use catraca_conformance::Repo;
 
 use super::Finding;
+use crate::test::SCENARIO_SUFFIX;
 
-const TRUST: &str = "docs/trust.md";
+const DOCUMENTS: [&str; 3] = ["docs/trust.md", "docs/quiet-failures.md", "docs/sources.md"];
 /// Metrics are named in full in documents, and without these parts in the sources.
 const METRIC: &str = "catraca_";
 
@@ -20,6 +22,8 @@ struct TestNames {
     paths: Vec<String>,
     /// Names of functions, modules, files without their ending, and folders.
     names: BTreeSet<String>,
+    /// Titles of scenarios and of tests for Node.
+    titles: BTreeSet<String>,
 }
 
 pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
@@ -27,13 +31,23 @@ pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
     for file in files {
         known.add_path(file);
         if file.ends_with(".rs") {
-            known.add_names(&repo.read(file)?);
+            known.add_names(&repo.read(file)?, &["fn ", "mod "]);
+        } else if file.ends_with("_test.go") {
+            known.add_names(&repo.read(file)?, &["func "]);
+        } else if file.ends_with(SCENARIO_SUFFIX) {
+            known.add_titles(&repo.read(file)?, "name ");
+        } else if file.ends_with(".test.ts") || file.ends_with(".test.js") {
+            known.add_titles(&repo.read(file)?, "test(");
         }
     }
-    Ok(missing(&repo.read(TRUST)?, &known))
+    let mut findings = Vec::new();
+    for document in DOCUMENTS {
+        findings.extend(missing(document, &repo.read(document)?, &known));
+    }
+    Ok(findings)
 }
 
-fn missing(table: &str, known: &TestNames) -> Vec<Finding> {
+fn missing(document: &str, table: &str, known: &TestNames) -> Vec<Finding> {
     let rows = table.lines().enumerate().filter(|(_, line)| line.starts_with("| "));
     let mut findings = Vec::new();
     for (index, row) in rows {
@@ -41,8 +55,8 @@ fn missing(table: &str, known: &TestNames) -> Vec<Finding> {
         // Every second piece is between backticks.
         for name in tests.split('`').skip(1).step_by(2).filter(|name| !known.has(name)) {
             let message =
-                format!("{TRUST}:{}: there is no test `{name}`: correct the name", index + 1);
-            findings.push(Finding::new("trust", TRUST, 1, message));
+                format!("{document}:{}: there is no test `{name}`: correct the name", index + 1);
+            findings.push(Finding::new("trust", document, 1, message));
         }
     }
     findings
@@ -63,9 +77,18 @@ impl TestNames {
         }
     }
 
-    fn add_names(&mut self, text: &str) {
+    /// Titles between quotes on lines that start with a word.
+    fn add_titles(&mut self, text: &str, word: &str) {
+        for line in text.lines().filter_map(|line| line.strip_prefix(word)) {
+            let quote = line.chars().find(|one| matches!(one, '"' | '\''));
+            let title = quote.and_then(|quote| line.split(quote).nth(1));
+            self.titles.extend(title.map(str::to_owned));
+        }
+    }
+
+    fn add_names(&mut self, text: &str, keywords: &[&str]) {
         let is_part = |character: char| character.is_alphanumeric() || character == '_';
-        for keyword in ["fn ", "mod "] {
+        for keyword in keywords {
             for piece in text.split(keyword).skip(1) {
                 let name: String = piece.chars().take_while(|one| is_part(*one)).collect();
                 self.names.insert(name);
@@ -77,7 +100,10 @@ impl TestNames {
     }
 
     fn has(&self, name: &str) -> bool {
-        if name.contains('/') || name.ends_with(".rs") {
+        if name.contains(' ') {
+            return self.titles.contains(name);
+        }
+        if name.contains(['/', '.']) {
             return self.paths.iter().any(|path| path.ends_with(&format!("/{name}")));
         }
         name.split("::").all(|part| self.names.contains(part))
@@ -92,19 +118,29 @@ mod tests {
     fn names_of_tests_that_do_not_exist_are_found() {
         let mut known = TestNames::default();
         known.add_path("crates/a/tests/http/auth.rs");
-        known.add_names("#[test]\nfn a_key_is_refused() {}\ncounter(\"accepted\");");
+        let text = "#[test]\nfn a_key_is_refused() {}\ncounter(\"accepted\");";
+        known.add_names(text, &["fn "]);
+        known.add_names("func TestALimit(t *testing.T) {", &["func "]);
+        known.add_titles("name   = \"one's ban ends\"\n  name = 'inner'", "name ");
+        known.add_titles("test('a page reads it', async () => {", "test(");
         let table = "Not `in_the_table`\n\
             | Found | Test |\n\
             | `any_word` is no test | `http::auth::a_key_is_refused`, `tests/http/auth.rs` |\n\
             | two | `auth.rs`, `catraca_accepted_total`, `http::auth::a_key_is_gone` |\n\
-            | three | `http/gone.rs`, `gone.rs` |\n";
+            | three | `http/gone.rs`, `gone.rs` |\n\
+            | four | `one's ban ends`, `a page reads it`, `TestALimit`, `a page is gone` |\n";
         let found: Vec<String> =
-            missing(table, &known).into_iter().map(|one| one.message).collect();
+            missing("docs/trust.md", table, &known).into_iter().map(|one| one.message).collect();
         let of = |line: usize, name: &str| {
             format!("docs/trust.md:{line}: there is no test `{name}`: correct the name")
         };
-        let expected =
-            [of(4, "http::auth::a_key_is_gone"), of(5, "http/gone.rs"), of(5, "gone.rs")];
+        let expected = [
+            (4, "http::auth::a_key_is_gone"),
+            (5, "http/gone.rs"),
+            (5, "gone.rs"),
+            (6, "a page is gone"),
+        ]
+        .map(|(line, name)| of(line, name));
         assert_eq!(found, expected);
     }
 }
