@@ -77,9 +77,12 @@ type Row struct {
 	RetryAfter   time.Duration
 	ResetAfter   time.Duration
 	BlockedUntil time.Time
-	Charged      int64
-	Mode         string
-	Windows      []Window
+	// Level is the number of escalating offences of the active block that are remembered; 0 if
+	// there is no block, or if none escalated.
+	Level   int
+	Charged int64
+	Mode    string
+	Windows []Window
 }
 
 // Window is one of several windows of a policy.
@@ -126,6 +129,7 @@ type wireRow struct {
 	Attribute string       `json:"attribute"`
 	WindowMs  int64        `json:"window_ms"`
 	Balance   *int64       `json:"balance"`
+	Level     int          `json:"level"`
 	Charged   int64        `json:"charged"`
 	Windows   []wireWindow `json:"windows"`
 }
@@ -174,8 +178,8 @@ func (row wireRow) row() Row {
 		Limit: orMinusOne(row.Limit), Remaining: orMinusOne(row.Remaining),
 		Window: millis(row.WindowMs), Balance: row.Balance,
 		RetryAfter: millis(row.RetryAfterMs), ResetAfter: millis(row.ResetAfterMs),
-		BlockedUntil: orZero(row.BlockedUntil), Charged: row.Charged, Mode: row.Mode,
-		Windows: windows,
+		BlockedUntil: orZero(row.BlockedUntil), Level: row.Level, Charged: row.Charged,
+		Mode: row.Mode, Windows: windows,
 	}
 }
 

@@ -69,6 +69,8 @@ func (s *Server) Kill() {
 func (s *Server) Restart() {
 	s.t.Helper()
 	process := exec.Command(binary(), "serve", "--catalog", s.catalog, "--listen", s.address)
+	// Presets have a proxy with a fixed port; servers of tests run side by side.
+	process.Env = append([]string{"PROXY_LISTEN=127.0.0.1:0"}, os.Environ()...)
 	process.Dir = filepath.Dir(s.catalog)
 	var errors strings.Builder
 	process.Stderr = &errors

@@ -9,6 +9,7 @@ import { BlockCache } from "../dist/esm/block-cache.js";
 import { decideByFailureMode } from "../dist/esm/failure.js";
 import { startProxy } from "./support/proxy.js";
 import { startServer } from "./support/server.js";
+import { waitUntil } from "./support/wait.js";
 
 const SUBJECT = { ip: "198.51.100.7" };
 
@@ -95,7 +96,7 @@ test("a blocked caller is denied without a call, and a released one gets in", as
   const admin = new Catraca({ url: server.url, key: server.keys.admin });
   await admin.request("POST", "/v1/reset", { policy: "login", subject: SUBJECT });
   const released = performance.now();
-  while (!(await check()).allowed) await new Promise((resolve) => setTimeout(resolve, 20));
+  await waitUntil("the caller passes", async () => (await check()).allowed);
   assert.ok(performance.now() - released < 3_000);
 
   const direct = new Catraca({ ...options, blockCache: false });

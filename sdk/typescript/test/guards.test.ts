@@ -21,6 +21,7 @@ import { NextRequest, NextResponse } from "next/server.js";
 import { closeServer, listen } from "./support/proxy.js";
 import { REPOSITORY, startServer } from "./support/server.js";
 import type { TestServer } from "./support/server.js";
+import { waitUntil } from "./support/wait.js";
 
 /** The problem of a request that was not checked, which the guards of all clients respond with. */
 const UNCHECKED = JSON.parse(
@@ -58,11 +59,8 @@ async function expectGuard(call: () => Promise<Response>, reached: () => number)
 
 /** The units that are left of 100, after settles that run behind the response. */
 async function untilCharged(ip: string, remaining: number): Promise<void> {
-  for (;;) {
-    const decision = await catraca.peek("failures", { ip });
-    if (decision.remaining === remaining) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  const isCharged = async () => (await catraca.peek("failures", { ip })).remaining === remaining;
+  await waitUntil(`${remaining} units are left`, isCharged);
 }
 
 // covers: 004-19
@@ -109,9 +107,8 @@ test("express: a client that leaves returns its lease", async () => {
   assert.equal((await catraca.peek("uploads", subject)).allowed, false);
   controller.abort();
   await assert.rejects(call);
-  while (!(await catraca.peek("uploads", subject)).allowed) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  const isReturned = async () => (await catraca.peek("uploads", subject)).allowed;
+  await waitUntil("the lease is returned", isReturned);
   await closeServer(http);
 });
 

@@ -10,6 +10,7 @@ import { startProxy } from "./support/proxy.js";
 import type { TestProxy } from "./support/proxy.js";
 import { startServer } from "./support/server.js";
 import type { TestServer } from "./support/server.js";
+import { waitUntil } from "./support/wait.js";
 
 let server: TestServer;
 let proxy: TestProxy;
@@ -62,7 +63,7 @@ test("withLock renews while its function runs longer than the lease", async () =
     async ({ signal }) => {
       const renewals = () => proxy.calls.filter((path) => path === "/v1/locks/renew").length;
       const before = renewals();
-      while (renewals() < before + 4) await new Promise((resolve) => setTimeout(resolve, 20));
+      await waitUntil("four renewals", () => renewals() >= before + 4);
       assert.equal(signal.aborted, false);
       assert.equal((await catraca.acquireLock("order-3")).granted, false);
     },

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { Catraca } from "@catraca/client";
 
 import { startServer } from "./support/server.js";
+import { waitUntil } from "./support/wait.js";
 
 const DEADLINE_MS = 250;
 const CALLERS = 8;
@@ -39,16 +40,15 @@ for (const onFailure of ["open", "closed"] as const) {
     };
     const callers = Array.from({ length: CALLERS }, (_, number) => caller(number));
 
-    const until = async (seen: () => boolean) => {
-      while (!seen()) await new Promise((resolve) => setTimeout(resolve, 10));
-    };
-    await until(() => samples.length >= 200);
+    await waitUntil("200 checks", () => samples.length >= 200);
     await server.kill();
     const killedAt = performance.now();
-    await until(() => samples.filter((one) => one.degraded).length >= 50);
+    const degradedCount = () => samples.filter((one) => one.degraded).length;
+    await waitUntil("50 degraded checks", () => degradedCount() >= 50);
     await server.restart();
     const readyAt = performance.now();
-    await until(() => performance.now() > readyAt + RECOVERY_MS + 300);
+    const recoveryEnd = readyAt + RECOVERY_MS + 300;
+    await waitUntil("the time of a recovery", () => performance.now() > recoveryEnd);
     running = false;
     await Promise.all(callers);
     await server.stop();

@@ -126,6 +126,8 @@ export interface components {
              * @example blocklist
              */
             list: string;
+            /** @description Other nodes that do not know of it yet; absent if there are none. */
+            nodes_behind?: string[];
         };
         /** @description An entry, and the one that it replaced. */
         AddedEntry: {
@@ -194,6 +196,11 @@ export interface components {
             incomplete?: string | null;
             /** @description The `after` of the next page; null on the last. */
             next: string | null;
+            /**
+             * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
+             * @example node
+             */
+            scope?: string | null;
         };
         /** @description Why an operator acts. */
         AuditReason: {
@@ -313,6 +320,11 @@ export interface components {
             policy: string;
             reason: string | null;
             /**
+             * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
+             * @example node
+             */
+            scope?: string | null;
+            /**
              * Format: date-time
              * @example 2026-01-31T12:00:00Z
              */
@@ -395,6 +407,11 @@ export interface components {
             incomplete?: string | null;
             /** @description The `after` of the next page; null on the last. */
             next: string | null;
+            /**
+             * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
+             * @example node
+             */
+            scope?: string | null;
         };
         /** @description One key that an operator blocked. */
         BlockedKey: {
@@ -648,6 +665,8 @@ export interface components {
             before: components["schemas"]["Mode"];
             /** @description Whether it is on disk. */
             durable: boolean;
+            /** @description Other nodes that do not know of it yet; absent if there are none. */
+            nodes_behind?: string[];
             /** @description Whether a mode set by an operator is in effect. */
             overridden: boolean;
             /** @example login */
@@ -728,6 +747,8 @@ export interface components {
             blocks: components["schemas"]["BlockedKey"][];
             /** @description Whether it is on disk. */
             durable: boolean;
+            /** @description Other nodes that do not know of it yet; absent if there are none. */
+            nodes_behind?: string[];
         };
         /**
          * @description A late event, such as a payment, that returns units to a bucket.
@@ -865,6 +886,11 @@ export interface components {
              * @example 1
              */
             charged: number;
+            /**
+             * Format: int64
+             * @description The escalation level of the active block: how many escalating offences are remembered. The next one lasts longer. Absent without a block, and if none escalated.
+             */
+            level?: number | null;
             /**
              * Format: int64
              * @example 10
@@ -1062,6 +1088,29 @@ export interface components {
             durable: boolean;
             erased: components["schemas"]["ErasedRows"];
             retained: components["schemas"]["RetainedRows"];
+        };
+        /** @description The attempts of one key of the identifier. */
+        ExportedAttempts: {
+            /**
+             * Format: int64
+             * @description All attempts, allowed or not.
+             * @example 12
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00Z
+             */
+            first_attempt_at: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T18:00:00Z
+             */
+            last_attempt_at: string;
+            /** @example default */
+            namespace: string;
+            /** @example login */
+            policy: string;
         };
         /** @description A block with its history. */
         ExportedBlock: {
@@ -1399,6 +1448,8 @@ export interface components {
         /** @description One policy that applies to a subject. */
         InspectedPolicy: {
             allowed: boolean;
+            /** @description The attempts of this key in the last day, up to a second ago; absent unless the records count those of single keys. */
+            attempts?: components["schemas"]["KeyAttempts"] | null;
             /** @description The attribute, if the policy counts each attribute on its own. */
             attribute?: string | null;
             /**
@@ -1414,6 +1465,11 @@ export interface components {
              * @example 1
              */
             charged: number;
+            /**
+             * Format: int64
+             * @description The escalation level of the active block: how many escalating offences are remembered. The next one lasts longer. Absent without a block, and if none escalated.
+             */
+            level?: number | null;
             /**
              * Format: int64
              * @example 10
@@ -1469,6 +1525,25 @@ export interface components {
         Instant: string | number;
         /** @description A denial in the formats `message`, `error` and `conflict` of `[server] denial`. */
         JsonDenial: components["schemas"]["DenialMessage"] | components["schemas"]["DenialError"];
+        /** @description The attempts of one key. */
+        KeyAttempts: {
+            /**
+             * Format: int64
+             * @description All attempts, allowed or not.
+             * @example 12
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T12:00:00Z
+             */
+            first_attempt_at: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T18:00:00Z
+             */
+            last_attempt_at: string;
+        };
         /** @description An entry of a list. */
         ListEntry: {
             /**
@@ -1813,6 +1888,11 @@ export interface components {
              * @description Whole tokens.
              */
             available: number;
+            /**
+             * Format: int64
+             * @description The size of the upstream's bucket. What it has more than ours stays in reserve.
+             */
+            capacity?: number | null;
             /** @description The policy. Capitals do not matter. */
             policy: string;
         };
@@ -2026,6 +2106,8 @@ export interface components {
         PrivacyExport: {
             /** @description What operators did about this identifier. */
             acts: components["schemas"]["AuditEntry"][];
+            /** @description The attempts of its keys, if the records count those of single keys. */
+            attempts: components["schemas"]["ExportedAttempts"][];
             /** @example payer */
             attribute: string;
             blocks: components["schemas"]["ExportedBlock"][];
@@ -2099,6 +2181,8 @@ export interface components {
         };
         /** @description The readiness of the server. */
         Readiness: {
+            /** @description What works, but slower than it could; absent if there is nothing to say. */
+            notes?: components["schemas"]["ReadinessNote"][];
             /**
              * Format: int64
              * @description The number of policies.
@@ -2114,6 +2198,19 @@ export interface components {
              * @example 9f2c61d0a7b3e845
              */
             revision: string;
+        };
+        /** @description A limitation of the deployment that needs no action, with its remedy. */
+        ReadinessNote: {
+            /**
+             * @description `locks`: callers that wait for a lock poll.
+             * @example locks
+             */
+            what: string;
+            /**
+             * @description The reason; in detail only for requests with a key.
+             * @example ask with a key, or read the log
+             */
+            why: string;
         };
         /** @description A problem of the server, with its remedy. */
         ReadinessProblem: {
@@ -2279,6 +2376,8 @@ export interface components {
              * @example blocklist
              */
             list: string;
+            /** @description Other nodes that do not know of it yet; absent if there are none. */
+            nodes_behind?: string[];
         };
         /**
          * @description A lease to renew.

@@ -109,7 +109,11 @@ function makeKey(role: Role): { key: string; table: string } {
 
 async function launch(file: string, port: number): Promise<ChildProcess> {
   const args = ["serve", "--listen", `127.0.0.1:${port}`, "--config", file];
-  const child = spawn(BINARY, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(BINARY, args, {
+    stdio: ["ignore", "pipe", "pipe"],
+    // Presets have a proxy with a fixed port; servers of tests run side by side.
+    env: { PROXY_LISTEN: "127.0.0.1:0", ...process.env },
+  });
   let log = "";
   child.stderr.on("data", (chunk) => (log += chunk));
   await new Promise<void>((resolve, reject) => {
