@@ -1,11 +1,17 @@
 //! The log lines that a test causes.
 
-use std::io::Write;
-use std::sync::Arc;
+use std::io::{Write, sink};
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
+use tracing::Dispatch;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
+
+/// A second subscriber of the process. While there is only one, `tracing` asks the thread that
+/// first reaches a log line whether anybody wants it, and remembers a no for all threads.
+static SECOND_SUBSCRIBER: LazyLock<Dispatch> =
+    LazyLock::new(|| Dispatch::new(tracing_subscriber::fmt().with_writer(sink).finish()));
 
 /// Log lines of the current thread.
 #[derive(Clone, Default)]
@@ -14,6 +20,7 @@ pub struct LogLines(Arc<Mutex<Vec<u8>>>);
 impl LogLines {
     /// Collects the lines of the current thread until the guard is dropped.
     pub fn capture() -> (Self, DefaultGuard) {
+        LazyLock::force(&SECOND_SUBSCRIBER);
         let lines = Self::default();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).finish();
         (lines, tracing::subscriber::set_default(subscriber))
