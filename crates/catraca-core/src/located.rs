@@ -17,4 +17,4 @@ pub mod syntax_recovery;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use node::{FieldResult, LocatedKey, Node, TableFields, entries};
 pub use report::{DIAGNOSTICS_MAX, Report, SourceFile, SourceLocation};
-pub use schema::{DefaultValue, FieldSchema, TableSchema, ValueSchema};
+pub use schema::{DefaultValue, Effect, FieldSchema, TableSchema, ValueSchema};

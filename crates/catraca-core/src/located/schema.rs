@@ -22,10 +22,21 @@ pub struct FieldSchema {
     pub value: ValueSchema,
     /// Its value if it is left out.
     pub default: DefaultValue,
-    /// Whether a running server applies a new value only after a restart.
-    pub restart: bool,
+    /// When a running program applies a new value.
+    pub effect: Effect,
     /// Its meaning, in one line of Markdown.
     pub about: &'static str,
+}
+
+/// When a running program applies the new value of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// At once.
+    Live,
+    /// After a restart.
+    Restart,
+    /// At once, but after a restart if the field is added or removed.
+    RestartIfAdded,
 }
 
 /// The value of a field that is left out.
@@ -113,7 +124,7 @@ impl TableSchema {
 impl FieldSchema {
     /// An optional field without a default, which a running server applies at once.
     pub const fn new(name: &'static str, value: ValueSchema, about: &'static str) -> Self {
-        Self { name, value, default: DefaultValue::Absent(""), restart: false, about }
+        Self { name, value, default: DefaultValue::Absent(""), effect: Effect::Live, about }
     }
 
     /// The same field with a default.
@@ -131,7 +142,7 @@ impl FieldSchema {
     /// The same field, whose new value takes effect after a restart.
     #[must_use]
     pub const fn after_restart(self) -> Self {
-        Self { restart: true, ..self }
+        Self { effect: Effect::Restart, ..self }
     }
 }
 

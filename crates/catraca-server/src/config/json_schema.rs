@@ -3,12 +3,13 @@
 //! Keywords of our own: `x-order` has the fields of a table in their order, `x-values` describes a
 //! pattern and `x-default` a default that is not a value, `x-minimum` and `x-maximum` bound
 //! durations, `x-markdown` is a description with its links into the guide, which lead nowhere in an
-//! editor, and `x-restart` marks a setting that takes effect after a restart. A text may contain
-//! variables such as `${NAME}`, so every pattern accepts them.
+//! editor, and `x-restart` marks a setting that takes effect after a restart (`"if-added"`: only if
+//! it is added or removed). A text may contain variables such as `${NAME}`, so every pattern accepts
+//! them.
 
 use catraca::core::catalog::read::CATALOG;
 use catraca::core::located::names::NAME_PATTERN;
-use catraca::core::located::{DefaultValue, FieldSchema, TableSchema, ValueSchema};
+use catraca::core::located::{DefaultValue, Effect, FieldSchema, TableSchema, ValueSchema};
 use catraca::core::time::Span;
 use serde_json::{Map, Value, json};
 
@@ -71,8 +72,10 @@ fn field(field: &FieldSchema) -> Value {
         DefaultValue::Flag(flag) => drop(schema.insert("default".into(), flag.into())),
         DefaultValue::EmptyList => drop(schema.insert("default".into(), json!([]))),
     }
-    if field.restart {
-        schema.insert("x-restart".into(), true.into());
+    match field.effect {
+        Effect::Live => {}
+        Effect::Restart => drop(schema.insert("x-restart".into(), true.into())),
+        Effect::RestartIfAdded => drop(schema.insert("x-restart".into(), "if-added".into())),
     }
     schema.into()
 }

@@ -3,7 +3,7 @@
 //! The doc comment of a field is its meaning in the schema and in the guide.
 
 use catraca::core::catalog::read::Sections;
-use catraca::core::located::{Report, TableFields, TableSchema};
+use catraca::core::located::{Effect, Report, TableFields, TableSchema};
 
 use super::setting_kind::{SettingContext, SettingKind};
 
@@ -28,30 +28,12 @@ pub trait Section: Clone + PartialEq + Sized {
     fn changed_fields(&self, before: &Self) -> Vec<&'static str>;
 }
 
-/// When a running server applies the new value of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// At once.
-    Live,
-    /// After a restart.
-    Restart,
-    /// At once, but after a restart if the field is added or removed.
-    RestartIfAdded,
-}
-
-impl Effect {
-    /// Whether the schema says that the field needs a restart.
-    pub const fn restarts(self) -> bool {
-        matches!(self, Self::Restart)
-    }
-
-    /// Whether a change from `before` to `after` needs one.
-    pub fn needs_restart<K: SettingKind>(self, before: &K::Value, after: &K::Value) -> bool {
-        match self {
-            Self::Live => false,
-            Self::Restart => before != after,
-            Self::RestartIfAdded => K::is_present(before) != K::is_present(after),
-        }
+/// Whether a change from `before` to `after` takes effect after a restart.
+pub fn needs_restart<K: SettingKind>(effect: Effect, before: &K::Value, after: &K::Value) -> bool {
+    match effect {
+        Effect::Live => false,
+        Effect::Restart => before != after,
+        Effect::RestartIfAdded => K::is_present(before) != K::is_present(after),
     }
 }
 
@@ -119,7 +101,7 @@ macro_rules! section {
                                 name: stringify!($field),
                                 value: <$Kind as $crate::config::setting_kind::SettingKind>::SCHEMA,
                                 default: $default,
-                                restart: $crate::config::section::Effect::$effect.restarts(),
+                                effect: catraca::core::located::Effect::$effect,
                                 about: concat!($($about),+).trim_ascii(),
                             },
                         )+
@@ -148,8 +130,9 @@ macro_rules! section {
             fn fields_awaiting_restart(&self, started: &Self) -> Vec<&'static str> {
                 let mut fields = Vec::new();
                 $(
-                    let effect = $crate::config::section::Effect::$effect;
-                    if effect.needs_restart::<$Kind>(&started.$field, &self.$field) {
+                    let effect = catraca::core::located::Effect::$effect;
+                    let (before, after) = (&started.$field, &self.$field);
+                    if $crate::config::section::needs_restart::<$Kind>(effect, before, after) {
                         fields.push(stringify!($field));
                     }
                 )+

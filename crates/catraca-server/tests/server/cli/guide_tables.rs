@@ -51,7 +51,15 @@ fn no_field_is_left_out_of_the_guide() {
         "records",
         "store",
         "policy.*",
+        "gate.*",
+        "route[]",
+        "attribute.*",
+        "allowlist[]",
+        "blocklist[]",
         "network",
+        "locks",
+        "locks.kind.*",
+        "settle",
     ];
     for path in sections {
         for field in table_at(&schema, path)["x-order"].as_array().unwrap() {
@@ -97,8 +105,8 @@ fn rows(table: &Value, only: &[&str], page: &str) -> String {
     let order = table["x-order"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
     let all: Vec<&str> = order.collect();
     let names = if only.is_empty() { &all[..] } else { only };
-    let restarts = |name: &str| table["properties"][name]["x-restart"] == true;
-    let any_restarts = all.iter().any(|name| restarts(name));
+    let restart = |name: &str| &table["properties"][name]["x-restart"];
+    let any_restarts = all.iter().any(|name| !restart(name).is_null());
     let mut rows = match any_restarts {
         true => "| Field | Meaning | Default | Values | Applied |\n|---|---|---|---|---|\n",
         false => "| Field | Meaning | Default | Values |\n|---|---|---|---|\n",
@@ -112,10 +120,11 @@ fn rows(table: &Value, only: &[&str], page: &str) -> String {
         let about = field.get("x-markdown").unwrap_or(&field["description"]).as_str().unwrap();
         // A link to the page itself is only its anchor.
         let about = about.replace(&format!("({page}#"), "(#").replace('|', "\\|");
-        let applied = match (any_restarts, restarts(name)) {
+        let applied = match (any_restarts, restart(name)) {
             (false, _) => "",
-            (true, false) => " at once |",
-            (true, true) => " at the next start |",
+            (true, Value::Null) => " at once |",
+            (true, Value::Bool(_)) => " at the next start |",
+            (true, _) => " at once; added or removed: at the next start |",
         };
         let default = default(field, required);
         let values = values(field).replace('|', "\\|");
