@@ -15,6 +15,8 @@ use crate::{Repo, TestContext, binary, packages};
 /// The copy; it keeps the installed packages for the next run.
 const HOME: &str = "target/typescript";
 const PACKAGE: &str = "sdk/typescript";
+/// Made from the OpenAPI document; a test of the package fails while it differs.
+const TYPES: &str = "sdk/typescript/src/generated/api.ts";
 /// Node 18 and Bun, for the smoke tests.
 const RUNTIMES: &str = "sdk/typescript/runtimes";
 /// What the package and its tests read.
@@ -67,6 +69,20 @@ pub fn run(context: &TestContext) -> Result<()> {
         .env("CHROMIUM", chromium)
         .env("NEXT_TELEMETRY_DISABLED", "1");
     context.processes.run(&mut test)
+}
+
+/// Writes the types of the client again, from the OpenAPI document.
+pub fn write_types(context: &TestContext) -> Result<()> {
+    packages::need(context, "node", "nodejs")?;
+    packages::need(context, "npm", "npm")?;
+    let home = context.repo.path(HOME);
+    copy_sources(context.repo, &home)?;
+    context.processes.run(&mut npm(context, &home.join(PACKAGE), &INSTALL))?;
+    context.processes.run(&mut npm(context, &home.join(PACKAGE), &["run", "generate"]))?;
+    fs::copy(home.join(TYPES), context.repo.path(TYPES))
+        .with_context(|| format!("cannot write {TYPES}"))?;
+    println!("{TYPES}");
+    Ok(())
 }
 
 fn find_chromium(context: &TestContext) -> Result<PathBuf> {

@@ -1,4 +1,5 @@
-//! `cargo xtask openapi`: replaces the checked-in copy of the OpenAPI document.
+//! `cargo xtask openapi`: replaces the checked-in copy of the OpenAPI document, and the types of
+//! the TypeScript client that are made from it.
 //!
 //! The server makes the document; this only keeps it, so that a change of the API shows in a diff.
 //! A unit test of the server fails while the copy differs. Must not edit it.
@@ -7,7 +8,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use catraca_conformance::{ProcessGuard, Repo, TestContext, binary};
+use catraca_conformance::{ProcessGuard, Repo, TestContext, binary, typescript};
 
 const COPY: &str = "docs/openapi.json";
 /// Building may take long; printing does not.
@@ -15,10 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 
 pub(crate) fn openapi(repo: &Repo) -> Result<()> {
     let processes = ProcessGuard::new(PATIENCE);
-    let binary = binary::build(&TestContext { repo, processes: &processes, factor: 1 })?;
+    let context = TestContext { repo, processes: &processes, factor: 1 };
+    let binary = binary::build(&context)?;
     let printed = repo.command(&binary.display().to_string()).arg("openapi").output()?;
     ensure!(printed.status.success(), "catraca openapi: {}", printed.status);
     fs::write(repo.path(COPY), &printed.stdout).with_context(|| format!("cannot write {COPY}"))?;
     println!("{COPY}: {} KiB", printed.stdout.len() / 1024);
-    Ok(())
+    typescript::write_types(&context).and(processes.sweep())
 }
