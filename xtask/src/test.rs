@@ -43,8 +43,12 @@ pub(crate) fn test(repo: &Repo, args: &[String]) -> Result<()> {
     }
     print!("\n{}", report::table(&outcomes));
     let run_max = if plan.factor == 1 { report::RUN_MAX } else { Duration::MAX };
-    report::conclude(&outcomes, run_max)?;
-    checkout.compare(&Checkout::read(repo)?)
+    // Both are judged, so that a failed part does not hide a file that the run has changed.
+    let unchanged = checkout.compare(&Checkout::read(repo)?);
+    if let Err(error) = &unchanged {
+        println!("{error:#}");
+    }
+    report::conclude(&outcomes, run_max).and(unchanged)
 }
 
 struct Plan {

@@ -24,7 +24,7 @@ pub(super) fn run(context: &TestContext) -> Result<()> {
 fn check(context: &TestContext, features: &str, left_out: &[&str]) -> Result<()> {
     let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let root = context.repo.path("").join(target).join("doc/catraca");
-    // Cargo leaves pages of other features, and those of the binary, which has the same name.
+    // Cargo leaves pages of other features.
     if root.exists() {
         fs::remove_dir_all(&root)?;
     }
