@@ -156,7 +156,7 @@ const SERVE: &str = r#"Examples:
 Then, six times: curl -i 'http://127.0.0.1:7878/v1/gates/demo/authorize'
 
 A program checks, acts, and reports the outcome:
-  POST /v1/check      {"gate":"login","subject":{"ip":"198.51.100.7"}}, or a list of up to 100
+  POST /v1/check      {"gate":"login","subject":{"ip":"198.51.100.7"}}; /v1/check/batch: up to 100
   POST /v1/peek       the same without charging
   POST /v1/settle     {"ticket":"...","outcome":{"status":404}}
   POST /v1/credit     {"ref":"E1","event":"payment","subject":{...}}
@@ -164,10 +164,9 @@ A program checks, acts, and reports the outcome:
 A reverse proxy calls /v1/authorize: 200, or the denial to pass on. GET /healthz returns ok,
 GET /readyz the active revision and any problem, GET /metrics Prometheus metrics.
 
-[server] in the catalog: listen, hosts, log, client_address, x_ratelimit, connections_max,
-connections_per_address, head_timeout, body_timeout, answer_timeout, idle_timeout, stop_delay,
-tls_cert, tls_key. A changed catalog is reloaded at once if it is valid; SIGHUP reloads it too.
-SIGTERM and Ctrl-C stop the server after the requests in progress.
+`catraca config schema` prints every setting of the catalog, those of [server] included. A changed
+catalog is reloaded at once if it is valid; SIGHUP reloads it too. SIGTERM and Ctrl-C stop the
+server after the requests in progress.
 The server writes catraca.db (blocks, lists, audit), catraca.secret and catraca.snapshot beside the
 catalog; [records] url, [auth] secret_file and [store] snapshot set other paths. With [records]
 url = "none", and in the demo, nothing is written. Without API keys (`catraca keygen`) the server
