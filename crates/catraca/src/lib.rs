@@ -274,11 +274,12 @@ pub use catraca_core::time::{Span, Time};
 pub use client::{Client, ClientError, FailMode};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use engine::{
-    BucketObservation, Builder, CheckMode, CheckRef, Credit, Engine, GateError, GateHandle, Settle,
+    BucketObservation, Builder, CheckMode, CheckRef, Credit, Engine, GateError, GateHandle,
+    OwnedGate, Settle,
 };
 pub use error::Error;
 pub use event::Event;
-pub use limiter::Limiter;
+pub use limiter::{Limiter, LimiterGate};
 pub use load::{Includes, LoadError, environment, load, load_sections, load_with};
 #[cfg(feature = "locks")]
 pub use locks::{Lock, LockError, LockRequest, LockService, Locks};

@@ -4,6 +4,7 @@
 //! builds the limiter. The trait has the operations of a program that protects something. What
 //! operators do (block, reset, reload) is not part of it.
 
+mod gate;
 #[cfg(any(feature = "client", feature = "shared", feature = "tower"))]
 mod wait;
 
@@ -22,6 +23,7 @@ use crate::store::Store;
 #[cfg(feature = "shared")]
 use crate::store::StoreError;
 
+pub use gate::LimiterGate;
 #[cfg(any(feature = "client", feature = "shared", feature = "tower"))]
 pub use wait::check_until_ready;
 
