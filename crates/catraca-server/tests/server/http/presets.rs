@@ -15,7 +15,8 @@ fn send_request(server: &TestServer, request: (&str, &str), more: &[(&str, &str)
 fn the_routes_of_a_booking_site_take_each_path_to_its_own_limit() {
     let preset = include_str!("../../../../../presets/booking/catalog.toml");
     let server = TestServer::with_catalog(preset);
-    let appointments = ["global", "appointments_client", "appointments_tenant"];
+    let appointments =
+        ["global", "appointments_client", "appointments_address", "appointments_tenant"];
     for (path, policies) in [
         ("/api/appointments/7", &appointments[..]),
         ("/api/appointments/7/notes?all", &appointments),
