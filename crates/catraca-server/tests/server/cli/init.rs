@@ -205,6 +205,7 @@ fn a_token_is_known_by_its_hash_alone() {
 #[test]
 fn every_policy_states_what_happens_without_its_store() {
     for (name, text) in [
+        ("soft-ban", include_str!("../../../../../presets/soft-ban/catalog.toml")),
         ("dict", include_str!("../../../../../presets/dict/catalog.toml")),
         ("window-block", include_str!("../../../../../presets/window-block/catalog.toml")),
         ("checkout", include_str!("../../../../../presets/checkout/catalog.toml")),
@@ -213,7 +214,12 @@ fn every_policy_states_what_happens_without_its_store() {
     ] {
         let catalog: toml::Table = text.parse().unwrap();
         for (policy, fields) in catalog["policy"].as_table().unwrap() {
-            assert!(fields.get("on_failure").is_some(), "{name}: {policy}");
+            for field in ["on_failure", "hold"] {
+                assert!(fields.get(field).is_some(), "{name}: {policy}: no {field}");
+            }
+            let says_so =
+                ["on_missing", "otherwise"].iter().any(|field| fields.get(field).is_some());
+            assert!(says_so, "{name}: {policy}: neither on_missing nor otherwise");
         }
     }
 }
