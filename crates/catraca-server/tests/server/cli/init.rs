@@ -106,10 +106,14 @@ fn values_of_either_source_are_imported_in_its_own_unit_and_printed_again() {
     let written = dir.run(&["init", "booking", "--env", "millis.env"]);
     assert_eq!(written.code, Some(0), "{written:?}");
     assert!(written.out.contains("not of this preset: NODE_ENV"), "{written:?}");
-    assert!(written.out.contains("own values; adapt those that fail\n\nnext:"), "{written:?}");
+    assert!(written.out.contains("with the preset's own values\n\nnext:"), "{written:?}");
     let printed = variables(&dir, "booking/catalog.toml");
     for line in millis.lines() {
         assert!(printed.contains(&line.to_owned()), "{line}: {printed:?}");
+    }
+    for preset in ["window-block", "booking"] {
+        let tested = dir.run(&["test", &format!("{preset}/{preset}.scenario.toml")]);
+        assert_eq!(tested.code, Some(0), "{tested:?}");
     }
     // Ninety seconds in both, in any unit of the source.
     for (file, gate, subject) in [
