@@ -55,7 +55,7 @@ fn bucket_states_have_the_official_elements_for_whoever_prefers_xml() {
     let two = "<Policy><AvailableTokens>200</AvailableTokens><Capacity>200</Capacity>\
                <RefillTokens>40</RefillTokens><RefillPeriodSec>86400</RefillPeriodSec>\
                <Name>CIDS_FILES_WRITE</Name></Policy>";
-    let head = "<ResponseTime></ResponseTime><CorrelationId></CorrelationId>\
+    let head = "<Signature/><CorrelationId></CorrelationId><ResponseTime></ResponseTime>\
                 <Category>A</Category>";
     let declared = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
     let list = post_accepting(&server, "/v1/buckets", "application/xml");
