@@ -9,8 +9,7 @@
 use std::collections::BTreeMap;
 
 use catraca::{
-    BucketObservation, Catalog, Check, Decision, Engine, ManualClock, Outcome, Settle, Subject,
-    Time,
+    BucketObservation, Catalog, Check, Engine, ManualClock, Outcome, Settle, Subject, Time,
 };
 use catraca_conformance::dict_simulator::{DictSimulator, Lookup};
 
@@ -19,11 +18,7 @@ const SECOND_US: i64 = 1_000_000;
 const DAY_US: i64 = 86_400 * SECOND_US;
 const POLL_US: i64 = 300 * SECOND_US;
 /// The ISPB and category of each participant.
-const PARTICIPANTS: [(&str, char); 4] =
-    [("00000001", 'H'), ("00000002", 'G'), ("00000003", 'F'), ("00000004", 'E')];
-/// Those whose programs also check keys, each with so many requests at a time.
-const KEY_CHECKERS: [usize; 2] = [0, 3];
-const KEY_CHECKS_AT_ONCE: usize = 3;
+const PARTICIPANTS: [(&str, char); 3] = [("00000001", 'H'), ("00000002", 'G'), ("00000003", 'F')];
 const PAYERS: [&str; 6] = [
     "11144477735",
     "52998224725",
@@ -47,17 +42,6 @@ enum DayStep {
     Answer {
         caller: Caller,
         lookup: Lookup,
-        ticket: String,
-        status: u16,
-    },
-    /// A program of this participant wants to check keys, which costs one token but for a 500.
-    AskKeys(usize),
-    ArriveKeys {
-        participant: usize,
-        ticket: String,
-    },
-    AnswerKeys {
-        participant: usize,
         ticket: String,
         status: u16,
     },
@@ -132,11 +116,6 @@ impl Day {
                 day.at(0, DayStep::Ask(Caller { participant, payer, unknown, pause }));
             }
         }
-        for participant in KEY_CHECKERS {
-            for _ in 0..KEY_CHECKS_AT_ONCE {
-                day.at(0, DayStep::AskKeys(participant));
-            }
-        }
         day
     }
 
@@ -187,19 +166,6 @@ impl Day {
                 let pause = self.below(2 * caller.pause * 1_000) as i64 * 1_000;
                 self.at(pause, DayStep::Ask(caller));
             }
-            DayStep::AskKeys(participant) => self.ask_keys(participant),
-            DayStep::ArriveKeys { participant, ticket } => {
-                let status = if self.below(20) == 0 { 500 } else { 200 };
-                let name = PARTICIPANTS[participant].0;
-                let status = self.bank.operate(self.now, "KEYS_CHECK", name, status);
-                let way = self.way();
-                self.at(way, DayStep::AnswerKeys { participant, ticket, status });
-            }
-            DayStep::AnswerKeys { participant, ticket, status } => {
-                self.settle(&ticket, status);
-                let pause = self.below(4_000) as i64 * 1_000;
-                self.at(pause, DayStep::AskKeys(participant));
-            }
             DayStep::Pay(lookup) => {
                 self.bank.pay(self.now, &lookup.reference);
                 let way = self.way();
@@ -244,32 +210,15 @@ impl Day {
         let decision = self.engine.check(&check).unwrap();
         drop(check);
         if self.is_limited && !decision.allowed {
-            let wait = self.wait_of(&decision);
-            return self.at(wait, DayStep::Ask(caller));
+            self.denied += 1;
+            // At the announced instant, or later.
+            let wait = decision.retry_after().map_or(SECOND_US, |wait| wait.as_micros() as i64);
+            let more = if self.below(2) == 0 { 0 } else { self.below(30 * 1_000_000) as i64 };
+            return self.at(wait + more, DayStep::Ask(caller));
         }
         let ticket = decision.ticket.unwrap_or_default().to_string();
         let way = self.way();
         self.at(way, DayStep::Arrive { caller, lookup, ticket });
-    }
-
-    fn ask_keys(&mut self, participant: usize) {
-        let check = Check::new("checkKeys", [("participant", PARTICIPANTS[participant].0)]);
-        let decision = self.engine.check(&check).unwrap();
-        if self.is_limited && !decision.allowed {
-            let wait = self.wait_of(&decision);
-            return self.at(wait, DayStep::AskKeys(participant));
-        }
-        let ticket = decision.ticket.unwrap_or_default().to_string();
-        let way = self.way();
-        self.at(way, DayStep::ArriveKeys { participant, ticket });
-    }
-
-    /// Callers that are denied come back at the announced instant, or later.
-    fn wait_of(&mut self, decision: &Decision) -> i64 {
-        self.denied += 1;
-        let wait = decision.retry_after().map_or(SECOND_US, |wait| wait.as_micros() as i64);
-        let more = if self.below(2) == 0 { 0 } else { self.below(30 * 1_000_000) as i64 };
-        wait + more
     }
 
     fn settle(&mut self, ticket: &str, status: u16) {

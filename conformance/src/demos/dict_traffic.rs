@@ -17,8 +17,7 @@ use crate::dict_simulator::{DictSimulator, Lookup};
 use crate::{TestContext, binary};
 
 const SECONDS: u64 = 600;
-/// The ISPB and category of each participant; each has all the payers.
-const PARTICIPANTS: [(&str, char); 2] = [("12345678", 'H'), ("87654321", 'G')];
+const PARTICIPANT: &str = "12345678";
 /// People and companies; each has a thread.
 const PAYERS: [&str; 6] = [
     "11144477735",
@@ -82,28 +81,11 @@ fn run_for(context: &TestContext, binary: &Path, time: Duration) -> Result<()> {
     let answering = Arc::clone(&bank);
     let url = upstream::start(move |request| answering.answer(request))?;
     let stage = Stage::start(context, binary, "dict", "DICT_UPSTREAM", &url)?;
-    for (participant, category) in PARTICIPANTS {
-        bank.with(|dict, _| dict.set_category(participant, category));
-        let line = format!("PUT /v1/facts/participant/{participant}");
-        let body = format!(r#"{{"category":"{category}"}}"#);
-        let stated = send(&stage.api, &DemoRequest { line: &line, headers: &[], body: &body })?;
-        ensure!(stated.status == 200, "{line}: {} {}", stated.status, stated.body);
-    }
     let denied = AtomicU64::new(0);
     let deadline = Instant::now() + time;
     thread::scope(|scope| {
-        let everybody = PARTICIPANTS.iter().flat_map(|(participant, _)| {
-            PAYERS.iter().enumerate().map(move |(index, payer)| (participant, index, payer))
-        });
-        let callers = everybody.map(|(participant, index, payer)| {
-            let caller = PayerThread {
-                stage: &stage,
-                bank: &bank,
-                denied: &denied,
-                participant,
-                payer,
-                index,
-            };
+        let callers = PAYERS.iter().enumerate().map(|(index, payer)| {
+            let caller = PayerThread { stage: &stage, bank: &bank, denied: &denied, payer, index };
             scope.spawn(move || caller.run(deadline))
         });
         let callers: Vec<_> = callers.collect();
@@ -123,7 +105,6 @@ struct PayerThread<'a> {
     stage: &'a Stage,
     bank: &'a Bank,
     denied: &'a AtomicU64,
-    participant: &'a str,
     payer: &'a str,
     index: usize,
 }
@@ -133,7 +114,7 @@ impl PayerThread<'_> {
         let mut number: usize = 0;
         while Instant::now() < deadline {
             number += 1;
-            let reference = format!("E{}x{}x{number}", self.participant, self.index);
+            let reference = format!("E{}x{number}", self.index);
             // Every second caller is honest; every third lookup is of an e-mail address.
             let is_known = self.index.is_multiple_of(2) || number.is_multiple_of(4);
             let key = match (number.is_multiple_of(3), is_known) {
@@ -144,7 +125,7 @@ impl PayerThread<'_> {
             let is_known = key.contains("known");
             let line = format!("GET /api/v2/entries/{key}");
             let headers = [
-                ("PI-RequestingParticipant", self.participant),
+                ("PI-RequestingParticipant", PARTICIPANT),
                 ("PI-PayerId", self.payer),
                 ("PI-EndToEndId", &reference),
             ];
@@ -164,8 +145,7 @@ impl PayerThread<'_> {
     /// The payment order reaches the bank first.
     fn pay(&self, reference: &str) -> Result<()> {
         self.bank.with(|dict, now| dict.pay(now, reference));
-        let subject =
-            format!(r#"{{"participant":"{}","payer":"{}"}}"#, self.participant, self.payer);
+        let subject = format!(r#"{{"participant":"{PARTICIPANT}","payer":"{}"}}"#, self.payer);
         let credit = format!(r#"{{"ref":"{reference}","event":"payment","subject":{subject}}}"#);
         self.stage.call("/v1/credit", &credit).map(drop)
     }
