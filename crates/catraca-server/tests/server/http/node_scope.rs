@@ -231,7 +231,7 @@ fn presets_with_a_redis_run_on_two_nodes_of_it() {
     let dict = include_str!("../../../../../presets/dict/catalog.toml");
     let Some(redis) = RedisServer::start() else { return };
     let [here, there] = [(); 2].map(|()| preset(dict, &redis));
-    let category = r#"{"category":"A"}"#;
+    let category = r#"{"facts":{"category":"A"}}"#;
     expect_durable(&here, "PUT /v1/facts/participant/12345678", category);
     let write = r#"{"gate":"createCidSetFile","subject":{"participant":"12345678"}}"#;
     assert_eq!(here.json("/v1/check", write).1["allowed"], true);
