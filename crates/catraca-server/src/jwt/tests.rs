@@ -301,7 +301,13 @@ fn tokens_are_read_from_bearer_and_unverified_only_on_request() {
     assert_eq!(claims_of(&of_secret(), "Basic YTpi"), Ok(false));
     assert_eq!(claims_of(&of_secret(), "Bearer x"), Err(JwtError::Malformed));
     assert_eq!(of_secret().claims_of(&HeaderMap::new(), now), Ok(None));
+    // Applications split the line at any white space.
+    assert_eq!(claims_of(&of_secret(), &format!("Bearer\t{good}")), Ok(true));
+    for line in ["Bearer\tx", "Bearer", "bearer ", "Bearer\t \tx y"] {
+        assert_eq!(claims_of(&of_secret(), line), Err(JwtError::Malformed), "{line:?}");
+    }
     let expired = json!({"sub": "ana", "exp": 1});
+    assert_eq!(claims_of(&of_secret(), "BearerX y"), Ok(false));
     let unsigned = format!("{}.", signed_part(&json!({"alg": "none"}), &expired));
     assert_eq!(subject(&verifier(None), &unsigned), Ok("ana".to_owned()));
 }
