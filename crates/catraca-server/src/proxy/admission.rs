@@ -166,7 +166,8 @@ impl Drop for PendingCheck<'_> {
     }
 }
 
-fn unreadable(error: RequestError) -> Problem {
+/// The problem of a request that its route cannot read.
+pub fn unreadable(error: RequestError) -> Problem {
     Problem::new(error.status(), error.code(), error.to_string())
 }
 

@@ -95,7 +95,7 @@ async fn handle(
     body.trailers = TrailerRule::for_request(&head.headers, routed.route, address_header);
     let claims = config.claims_for(routed.route, &head.headers).map_err(Problem::from)?;
     let parts = RequestParts::new(target, &head.headers)
-        .with_body(body.as_request_body())
+        .with_body(body.as_request_body(routed.route).map_err(admission::unreadable)?)
         .with_claims(claims.as_ref())
         .with_certificate(proxied.certificate.as_ref());
     let input = Arc::new(routed.read(&catalog, &parts, &client)?);
