@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use catraca::http_request::ClientCertificate;
 use parking_lot::Mutex;
 
+use super::abandoned_requests::AbandonedRequests;
 use super::client_phase::{ClientPhase, OpenRequests};
 use super::forwarded_headers::SenderCache;
 use super::pending_settle::SettleContext;
@@ -21,6 +22,8 @@ pub struct Proxy {
     pub context: Arc<ServerContext>,
     /// The upstreams.
     pub upstreams: Arc<Upstreams>,
+    /// The requests that go on without their clients.
+    pub abandoned: Arc<AbandonedRequests>,
 }
 
 /// A connection of a client, with what its requests need.

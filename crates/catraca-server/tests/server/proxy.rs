@@ -1,6 +1,7 @@
 //! The reverse proxy over real sockets: clients written by hand on one side, and upstreams written
 //! by hand on the other.
 
+mod abandoned_requests;
 mod alpn;
 mod answer_rules;
 mod checkout_preset;
