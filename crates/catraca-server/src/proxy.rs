@@ -20,6 +20,7 @@ mod failure;
 mod forward;
 mod forwarded_headers;
 mod forwarded_path;
+mod forwarded_target;
 mod front_end;
 mod h2_connection;
 mod h2_upload;
