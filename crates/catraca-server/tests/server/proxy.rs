@@ -12,6 +12,7 @@ mod grpc_service;
 mod h2;
 mod h2_bodies;
 mod h2_helpers;
+mod h2_smuggling;
 mod h2_upstreams;
 mod helpers;
 mod kills;
