@@ -4,8 +4,8 @@
 //! `connection` serves one connection with hyper and `handler` one request: `request_head` refuses
 //! what is ambiguous, `admission` checks, `forward` rewrites heads, `upstream` keeps connections,
 //! `upstream_h2` those of HTTP/2, `exchange` sends the request, `answer_body` passes the response
-//! on while it arrives, and `pending_settle` settles, however the request ends. `abandoned_requests`
-//! bounds those that go on without their client. No rule of a policy is here.
+//! on while it arrives, and `pending_settle` settles, however the request ends.
+//! `abandoned_requests` bounds those that go on without their client. No rule of a policy is here.
 
 mod abandoned_requests;
 mod admission;

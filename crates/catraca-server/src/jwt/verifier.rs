@@ -90,8 +90,8 @@ impl JwtVerifier {
     }
 }
 
-/// What follows the scheme `Bearer`, which may be empty; none for another scheme. Applications split
-/// the line at any white space, so a token behind a tab must not count as absent.
+/// What follows the scheme `Bearer`, which may be empty; none for another scheme. Applications
+/// split the line at any white space, so a token behind a tab must not count as absent.
 fn bearer_token(line: &str) -> Option<&str> {
     let line = line.trim();
     let (scheme, token) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

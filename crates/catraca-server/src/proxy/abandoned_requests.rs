@@ -1,8 +1,9 @@
 //! Requests that go on without their clients, because a rule reads the response.
 //!
-//! Such a request uses a connection to an upstream, and no stream of its client: a client that opens
-//! and cancels requests could have any number of them. They are counted by the address of the
-//! client (of IPv6, by its network), and one that has too many gets no further request of this kind until some have ended.
+//! Such a request uses a connection to an upstream, and no stream of its client: a client that
+//! opens and cancels requests could have any number of them. They are counted by the address of
+//! the client (of IPv6, by its network), and one that has too many gets no further request of this
+//! kind until some have ended.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
