@@ -4,8 +4,8 @@
 //! pattern and `x-default` a default that is not a value, `x-minimum` and `x-maximum` bound
 //! durations, `x-markdown` is a description with its links into the guide, which lead nowhere in an
 //! editor, and `x-restart` marks a setting that takes effect after a restart (`"if-added"`: only if
-//! it is added or removed). A text may contain variables such as `${NAME}`, so every pattern accepts
-//! them.
+//! it is added or removed). A text may contain variables such as `${NAME}`, which every pattern
+//! accepts.
 
 use catraca::core::catalog::read::CATALOG;
 use catraca::core::located::names::NAME_PATTERN;

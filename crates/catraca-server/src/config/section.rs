@@ -131,7 +131,8 @@ macro_rules! section {
                 let mut fields = Vec::new();
                 $(
                     let effect = catraca::core::located::Effect::$effect;
-                    let (before, after) = (&started.$field, &self.$field);
+                    let before = &started.$field;
+                    let after = &self.$field;
                     if $crate::config::section::needs_restart::<$Kind>(effect, before, after) {
                         fields.push(stringify!($field));
                     }

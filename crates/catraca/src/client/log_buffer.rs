@@ -8,7 +8,7 @@ use tracing::Dispatch;
 use tracing::subscriber::DefaultGuard;
 
 /// A second subscriber of the process. While there is only one, `tracing` asks the thread that
-/// first reaches a log line whether anybody wants it, and remembers a no for all threads.
+/// first reaches a log line whether it has a subscriber, and remembers a no for all threads.
 static SECOND_SUBSCRIBER: LazyLock<Dispatch> =
     LazyLock::new(|| Dispatch::new(tracing_subscriber::fmt().with_writer(io::sink).finish()));
 

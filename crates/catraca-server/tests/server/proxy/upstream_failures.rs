@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use super::helpers::{ProxyServer, SOON, TestUpstream, catalog, response, wait_until};
 
 const LIMIT: &str = "window = '99 per 1m'";
+/// More than a test that asks again and again can use.
+const NO_LIMIT: &str = "bucket = { size = 1000000, refill = '1000000 per 1s' }";
 
 /// A URL on which nothing listens.
 fn closed_url() -> String {
@@ -115,7 +117,7 @@ fn server_with(urls: &[&str]) -> ProxyServer {
 fn server_with_settings(urls: &[&str], settings: &str) -> ProxyServer {
     let list = urls.iter().map(|url| format!("'{url}'")).collect::<Vec<_>>().join(", ");
     ProxyServer::start(&format!(
-        "[policy.site]\nby = ['ip']\n{LIMIT}\n[[route]]\nmatch = '/**'\ngate = 'site'\n\
+        "[policy.site]\nby = ['ip']\n{NO_LIMIT}\n[[route]]\nmatch = '/**'\ngate = 'site'\n\
          upstream = [{list}]\n[proxy]\n{settings}"
     ))
 }
