@@ -129,18 +129,26 @@ fn beyond_the_bound_connections_are_told_so_and_places_come_free() {
 
 #[test]
 fn the_longest_idle_connection_of_the_largest_holder_gives_way() {
+    // A connection is idle a moment after its response: on a busy machine the second one may be
+    // idle first. Then the second one gives way, and the next attempt decides.
+    assert!((0..5).any(|_| the_first_of_two_idle_connections_gives_way()));
+}
+
+fn the_first_of_two_idle_connections_gives_way() -> bool {
     let server = start_server("connections_max = 4\nconnections_per_address = 3");
     let mut lone = idle_connection(&server, "127.0.0.4");
     let mut first = idle_connection(&server, ATTACKER);
     let mut second = idle_connection(&server, ATTACKER);
     let at_work = busy_connection(&server, ATTACKER);
     let mut newcomer = idle_connection(&server, CALLER);
-    assert!(first.is_closed());
-    for connection in [&mut lone, &mut second, &mut newcomer] {
+    let gave_way = first.is_closed();
+    let kept = if gave_way { &mut second } else { &mut first };
+    for connection in [&mut lone, kept, &mut newcomer] {
         connection.send("GET /healthz", &[], b"");
         assert_eq!(connection.read_response().status, 200);
     }
     at_work.half_close();
+    gave_way
 }
 
 /// New connections arrive while requests are unread in the sockets of connections that look idle.
