@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -110,95 +108,5 @@ func TestAResponseThatIsNoDecisionIsNoAnswer(t *testing.T) {
 		_, err := newTestClient(t, page.URL).Check(context.Background(), "login", ip("198.51.100.1"))
 		expect(t, errors.Is(err, ErrUnavailable), body, err)
 		page.Close()
-	}
-}
-
-// Counts of the callers that check without a pause.
-type loadCounts struct {
-	served   atomic.Int64
-	failed   atomic.Int64
-	wrong    atomic.Int64
-	slowest  atomic.Int64
-	answered atomic.Int64
-}
-
-func (l *loadCounts) run(client *Client, stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		begun := time.Now()
-		decision, err := client.Check(context.Background(), "attempts", ip("198.51.100.1"))
-		took := time.Since(begun)
-		l.noteTime(int64(took))
-		switch {
-		case err != nil:
-			l.wrong.Add(1)
-		case decision.Reason == ReasonUnavailable && decision.Degraded && !decision.Allowed:
-			l.failed.Add(1)
-			// A refused connection fails at once; without a pause this loop would only dial.
-			time.Sleep(time.Millisecond)
-		case decision.Degraded:
-			l.wrong.Add(1)
-		default:
-			l.served.Add(1)
-			l.answered.Store(time.Now().UnixNano())
-		}
-	}
-}
-
-// noteTime keeps the longest time, also if another caller stores its own in between.
-func (l *loadCounts) noteTime(took int64) {
-	for slowest := l.slowest.Load(); took > slowest; slowest = l.slowest.Load() {
-		if l.slowest.CompareAndSwap(slowest, took) {
-			return
-		}
-	}
-}
-
-func TestAServerThatIsKilledUnderLoadAndStartedAgain(t *testing.T) {
-	const timeout = 500 * time.Millisecond
-	server := startServer(t)
-	client := newTestClient(t, server.URL, WithTimeout(timeout), WithFailMode(FailClosed), WithBlockCache(0, 0))
-	var counts loadCounts
-	stop := make(chan struct{})
-	var group sync.WaitGroup
-	for range 16 {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			counts.run(client, stop)
-		}()
-	}
-	for round := range 3 {
-		waitUntil(t, "decisions", func() bool { return counts.served.Load() > int64(round+1)*200 })
-		server.Kill()
-		failed := counts.failed.Load()
-		waitUntil(t, "decisions of the fail mode", func() bool { return counts.failed.Load() > failed+100 })
-		server.Restart()
-		restarted := time.Now().UnixNano()
-		waitUntil(t, "recovery", func() bool { return counts.answered.Load() > restarted })
-		recovery := time.Duration(counts.answered.Load() - restarted)
-		t.Logf("round %d: first decision at most %s after the server listened", round+1, recovery)
-		expect(t, recovery < time.Second, "recovery", recovery)
-	}
-	close(stop)
-	group.Wait()
-	slowest := time.Duration(counts.slowest.Load())
-	t.Logf("%d decided, %d by the fail mode, slowest call %s", counts.served.Load(), counts.failed.Load(), slowest)
-	expect(t, counts.wrong.Load() == 0, "errors or decisions against the fail mode", counts.wrong.Load())
-	expect(t, slowest < timeout+time.Second, "a call outlived its deadline", slowest)
-}
-
-// waitUntil polls for something that other goroutines do, and fails after 30 s.
-func waitUntil(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(time.Millisecond)
 	}
 }

@@ -127,20 +127,20 @@ func (c *Client) ReadCalendar(ctx context.Context, calendar, tenant string, from
 		query.Set("tenant", tenant)
 	}
 	var view Calendar
-	err := c.read(ctx, "/v1/slots", query, &view)
+	_, err := c.read(ctx, "/v1/slots", query, &view)
 	return view, err
 }
 
-// read gets a JSON document.
-func (c *Client) read(ctx context.Context, path string, query url.Values, result any) error {
+// read gets a JSON document, and the header of its response.
+func (c *Client) read(ctx context.Context, path string, query url.Values, result any) (http.Header, error) {
 	ctx, cancel := c.withTimeout(ctx, 0)
 	defer cancel()
 	answer, err := c.get(ctx, path, query.Encode())
 	if err != nil {
-		return unavailableError(err)
+		return nil, unavailableError(err)
 	}
 	if answer.status != http.StatusOK {
-		return problemOf(answer)
+		return nil, problemOf(answer)
 	}
-	return decode(answer.body, result)
+	return answer.header, decode(answer.body, result)
 }

@@ -47,23 +47,22 @@ func (c *Client) Verify(ctx context.Context, gates ...string) []Warning {
 		Role string `json:"role"`
 	}
 	askedAt := c.now()
-	requestCtx, cancel := c.withTimeout(ctx, 0)
-	defer cancel()
-	answer, err := c.get(requestCtx, "/v1/whoami", "")
-	switch {
-	case err != nil:
-		return []Warning{{Code: WarnUnavailable, Detail: err.Error()}}
-	case answer.status != http.StatusOK:
-		return []Warning{{Code: WarnRefused, Detail: problemOf(answer).Error()}}
-	case decode(answer.body, &caller) != nil:
-		return []Warning{{Code: WarnUnavailable, Detail: "the answer is not that of a Catraca server"}}
+	header, err := c.read(ctx, "/v1/whoami", nil, &caller)
+	if err != nil {
+		return []Warning{warningOf(err)}
 	}
 	warnings := c.judgeRole(caller.Role)
-	warnings = append(warnings, judgeClock(answer.header.Get("Date"), askedAt, c.now())...)
-	for _, gate := range gates {
-		warnings = append(warnings, c.judgeGate(ctx, gate)...)
-	}
+	warnings = append(warnings, judgeClock(header.Get("Date"), askedAt, c.now())...)
+	warnings = append(warnings, c.judgeGates(ctx, gates)...)
 	return append(warnings, c.addresses.warning()...)
+}
+
+// warningOf says why a call of Verify had no result.
+func warningOf(err error) Warning {
+	if errors.Is(err, ErrUnavailable) {
+		return Warning{Code: WarnUnavailable, Detail: err.Error()}
+	}
+	return Warning{Code: WarnRefused, Detail: err.Error()}
 }
 
 func (c *Client) judgeRole(role string) []Warning {
@@ -93,17 +92,89 @@ func judgeClock(date string, before, after time.Time) []Warning {
 	return []Warning{{Code: WarnClock, Detail: detail}}
 }
 
-// judgeGate peeks without a subject: a known gate misses its attributes, or decides.
-func (c *Client) judgeGate(ctx context.Context, gate string) []Warning {
-	decision, err := c.Peek(ctx, gate, nil)
-	var problem *Problem
-	unknown := errors.As(err, &problem) && problem.Code == "unknown-gate"
-	if !unknown && !decision.Unlisted {
+// catalogNames is what the catalog declares.
+type catalogNames struct {
+	names map[string]bool
+	// fallback is the default policy; empty if there is none.
+	fallback string
+}
+
+// judgeGates compares the gates with those of the catalog, or peeks them if the key may not read it.
+func (c *Client) judgeGates(ctx context.Context, gates []string) []Warning {
+	if len(gates) == 0 {
 		return nil
 	}
-	detail := fmt.Sprintf("the catalog declares no gate or policy %q", gate)
-	if decision.Unlisted {
-		detail += ", and its default policy decides"
+	var warnings []Warning
+	declared, err := c.declaredNames(ctx)
+	var problem *Problem
+	switch {
+	case errors.As(err, &problem) && problem.Code == "namespace-bound-key":
+		for _, gate := range gates {
+			warnings = append(warnings, c.peekGate(ctx, gate)...)
+		}
+	case err != nil:
+		warnings = append(warnings, warningOf(err))
+	default:
+		for _, gate := range gates {
+			if !declared.names[gate] {
+				warnings = append(warnings, unknownGate(gate, declared.fallback))
+			}
+		}
 	}
-	return []Warning{{Code: WarnUnknownGate, Gate: gate, Detail: detail}}
+	return warnings
+}
+
+// declaredNames are the policies and gates of the catalog.
+func (c *Client) declaredNames(ctx context.Context) (catalogNames, error) {
+	var list struct {
+		Policies []struct {
+			Policy string `json:"policy"`
+		} `json:"policies"`
+	}
+	var catalog struct {
+		Default string `json:"default"`
+		Gates   []struct {
+			Gate string `json:"gate"`
+		} `json:"gates"`
+	}
+	if _, err := c.read(ctx, "/v1/policies", nil, &list); err != nil {
+		return catalogNames{}, err
+	}
+	if _, err := c.read(ctx, "/v1/config", nil, &catalog); err != nil {
+		return catalogNames{}, err
+	}
+	declared := catalogNames{names: map[string]bool{}, fallback: catalog.Default}
+	for _, row := range list.Policies {
+		declared.names[row.Policy] = true
+	}
+	for _, row := range catalog.Gates {
+		declared.names[row.Gate] = true
+	}
+	return declared, nil
+}
+
+// peekGate is for a key that may not read the catalog. It peeks without a subject: a known gate
+// misses its attributes, or decides. It cannot see that only the default policy decides if that
+// policy needs attributes.
+func (c *Client) peekGate(ctx context.Context, gate string) []Warning {
+	decision, err := c.Peek(ctx, gate, nil)
+	var problem *Problem
+	switch {
+	case errors.As(err, &problem) && problem.Code == "unknown-gate":
+		return []Warning{unknownGate(gate, "")}
+	case errors.Is(err, ErrUnavailable):
+		return []Warning{warningOf(err)}
+	case decision.Unlisted:
+		return []Warning{unknownGate(gate, decision.Policy)}
+	default:
+		return nil
+	}
+}
+
+func unknownGate(gate, fallback string) Warning {
+	detail := fmt.Sprintf("the catalog declares no gate or policy %q: every check of it will fail", gate)
+	if fallback != "" {
+		detail = fmt.Sprintf("the catalog declares no gate or policy %q: the policy %s decides", gate, fallback)
+	}
+	return Warning{Code: WarnUnknownGate, Gate: gate, Detail: detail}
 }

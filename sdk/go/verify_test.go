@@ -40,10 +40,25 @@ func TestVerifyWarnsOfUnknownGatesAndRoles(t *testing.T) {
 	expect(t, verify(keys["check"]) == WarnUnavailable, "killed", verify(keys["check"]))
 }
 
+// A default policy without attributes decides a peek; one with attributes refuses it.
 func TestVerifyWarnsOfAGateThatTheDefaultPolicyDecides(t *testing.T) {
-	server := catracatest.Start(t, "default = \"all\"\n[policy.all]\nwindow = \"5 per 1m\"\nby = []\n")
-	warnings := newTestClient(t, server.URL).Verify(context.Background(), "all", "logn")
-	expect(t, codesOf(warnings) == WarnUnknownGate && warnings[0].Gate == "logn", "warnings", warnings)
+	for _, by := range []string{`[]`, `["ip"]`} {
+		server := catracatest.Start(t, "default = \"all\"\n[policy.all]\nwindow = \"5 per 1m\"\nby = "+by+"\n")
+		warnings := newTestClient(t, server.URL).Verify(context.Background(), "all", "logn")
+		expect(t, codesOf(warnings) == WarnUnknownGate && warnings[0].Gate == "logn", by, warnings)
+		expect(t, strings.Contains(warnings[0].Detail, "the policy all decides"), by, warnings)
+	}
+}
+
+func TestVerifyWithAKeyOfOneNamespaceFindsUnknownGatesToo(t *testing.T) {
+	key, table := catracatest.NewKey(t, "check", "--namespace", "shop")
+	for _, fallback := range []string{"", "default = \"all\"\n"} {
+		catalog := fallback + "[policy.all]\nwindow = \"5 per 1m\"\nby = []\n" + table
+		server := catracatest.Start(t, catalog)
+		client := newTestClient(t, server.URL, WithKey(key))
+		warnings := client.Verify(context.Background(), "all", "logn")
+		expect(t, codesOf(warnings) == WarnUnknownGate && warnings[0].Gate == "logn", fallback, warnings)
+	}
 }
 
 func TestVerifyWarnsOfAClockThatDiffers(t *testing.T) {

@@ -7,6 +7,8 @@
 //! become a decision) and `settle_plan` (the real cost replaces the reserved units).
 //! Must not read the clock, wait, log, use random numbers or do I/O; clippy bans those functions.
 
+// docs.rs builds with nightly and shows the feature that each item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::iter_over_hash_type)]
 
 pub mod address;

@@ -1,7 +1,7 @@
 //! Guards the login of an axum application: a wrong password costs five times as much as a right
 //! one, and too many of them block the address for 15 minutes.
 //!
-//! `cargo run -p catraca --features axum,cel --example axum_login`, and then
+//! `cargo run -p catraca --features axum --example axum_login`, and then
 //! `curl -i -d wrong http://127.0.0.1:3000/login`.
 
 use std::net::SocketAddr;

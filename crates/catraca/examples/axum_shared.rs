@@ -5,23 +5,19 @@
 //! --features axum,client --example axum_shared`, and then `curl -i http://127.0.0.1:3000/`.
 //! `CATRACA_URL` and `CATRACA_KEY` name another server and its key.
 
-use std::env;
 use std::error::Error;
 use std::net::SocketAddr;
 
 use axum::Router;
 use axum::routing::get;
 use catraca::Client;
+use catraca::client::ClientBuilder;
 use catraca::tower::RateLimitLayer;
 
-/// The application, limited by the server at this URL.
-pub async fn application(url: &str, key: Option<&str>) -> Result<Router, Box<dyn Error>> {
+/// The application, limited by the server of this client.
+pub async fn application(client: ClientBuilder) -> Result<Router, Box<dyn Error>> {
     // glue: begin
-    let mut client = Client::builder(url).caller("axum-shared/1");
-    if let Some(key) = key {
-        client = client.key(key);
-    }
-    let client = client.build()?;
+    let client = client.caller("axum-shared/1").build()?;
     for warning in client.verify(&["login"]).await? {
         eprintln!("{}: {warning}", warning.name());
     }
@@ -32,8 +28,7 @@ pub async fn application(url: &str, key: Option<&str>) -> Result<Router, Box<dyn
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let url = env::var("CATRACA_URL").unwrap_or_else(|_| "http://127.0.0.1:7878".to_owned());
-    let application = application(&url, env::var("CATRACA_KEY").ok().as_deref()).await?;
+    let application = application(Client::from_env()).await?;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
     let service = application.into_make_service_with_connect_info::<SocketAddr>();
     Ok(axum::serve(listener, service).await?)

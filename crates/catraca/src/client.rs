@@ -92,6 +92,20 @@ impl Client {
         ClientBuilder::new(url)
     }
 
+    /// A builder with the URL and the key of the environment: `CATRACA_URL`, by default
+    /// `http://127.0.0.1:7878`, and `CATRACA_KEY`. An empty variable counts as absent.
+    ///
+    /// ```
+    /// use catraca::Client;
+    ///
+    /// let client = Client::from_env().caller("shop/1.4").build()?;
+    /// # drop(client);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_env() -> ClientBuilder {
+        ClientBuilder::from_variables(|name| std::env::var_os(name))
+    }
+
     /// The same client with another fail mode, for one place of the program.
     #[must_use]
     pub fn with_fail_mode(&self, fail_mode: FailMode) -> Self {

@@ -52,7 +52,7 @@ pub use builder::Builder;
 pub use check::{CheckMode, CheckPlan, RulesSnapshot};
 pub use credit::Credit;
 pub use gate_error::GateError;
-pub use gate_handle::GateHandle;
+pub use gate_handle::{GateHandle, OwnedGate};
 #[cfg(feature = "records")]
 pub use operator_lists::ListedEntry;
 #[cfg(feature = "records")]

@@ -118,13 +118,155 @@ struct ClientsGuide;
 pub use app::{App, AppError};
 pub use catalog::{BuildError, Catalog, CatalogBuilder, Policy};
 pub use catraca_core as core;
+/// A block that an operator starts, with its reason.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use catraca::{BlockProposal, Catalog, Check, Engine, Subject};
+///
+/// let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?);
+/// let subject = Subject::from([("ip", "198.51.100.7")]);
+/// let proposal = BlockProposal::by_operator(Duration::from_secs(3_600), Some("abuse"));
+/// engine.block("default", "api", &subject, proposal)?;
+/// let denied = engine.check(&Check::new("api", subject))?;
+/// assert_eq!(denied.reason.as_str(), "blocked");
+/// assert!(denied.blocked_until().is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 pub use catraca_core::cell::block::BlockProposal;
-pub use catraca_core::decision::{Decision, DecisionRow, Reason, WindowQuota};
+/// Whether a caller may pass, and what each policy says about it.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use catraca::{Catalog, Check, Engine};
+///
+/// let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '1 per 1m'")?);
+/// let check = Check::new("api", [("ip", "198.51.100.7")]);
+/// assert!(engine.check(&check)?.allowed);
+/// let denied = engine.check(&check)?;
+/// assert_eq!((denied.allowed, denied.reason.as_str()), (false, "over_limit"));
+/// assert_eq!((denied.limit, denied.remaining), (Some(1), Some(0)));
+/// assert!(denied.retry_after() <= Some(Duration::from_secs(60)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+pub use catraca_core::decision::Decision;
+/// What one policy of the gate says.
+///
+/// ```
+/// use catraca::{Catalog, Check, Engine};
+///
+/// let catalog = Catalog::parse(r#"
+///     [policy.per_ip]
+///     by     = ["ip"]
+///     window = "9 per 1m"
+///     [policy.per_user]
+///     by     = ["user"]
+///     window = "5 per 1m"
+///     [gate.login]
+///     policies = ["per_ip", "per_user"]
+/// "#)?;
+/// let engine = Engine::new(catalog);
+/// let decision = engine.check(&Check::new("login", [("ip", "198.51.100.7"), ("user", "ana")]))?;
+/// let rows: Vec<_> = decision.rows.iter().map(|row| (&*row.policy, row.remaining)).collect();
+/// assert_eq!(rows, [("per_ip", Some(8)), ("per_user", Some(4))]);
+/// assert_eq!(decision.remaining, Some(4)); // that of the tightest
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+pub use catraca_core::decision::DecisionRow;
+pub use catraca_core::decision::{Reason, WindowQuota};
+/// Makes keys of cells, pseudonyms and tickets that others cannot make. A program that keeps state
+/// keeps its secret as well.
+///
+/// ```
+/// # #[cfg(feature = "settle")] {
+/// use catraca::{Catalog, Check, Engine, Outcome, Secret, Settle};
+///
+/// let text = "[policy.a]\n by = ['ip']\n window = '9 per 1m'\n cost = { '404' = 2, default = 1 }";
+/// let secret = Secret::from_bytes([7; 32]); // in earnest: random, and kept in a file
+/// let engine = Engine::builder(Catalog::parse(text)?).secret(secret).build();
+/// let other = Engine::new(Catalog::parse(text)?); // has a random secret
+///
+/// let ticket = engine.check(&Check::new("a", [("ip", "::1")]))?.ticket.unwrap_or_default();
+/// let outcome = Outcome::status(404);
+/// assert!(other.settle(&Settle::ticket(&ticket, &outcome)).is_err());
+/// assert!(engine.settle(&Settle::ticket(&ticket, &outcome)).is_ok());
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 pub use catraca_core::digest::Secret;
+/// The result of the request that a check admitted, such as its HTTP status.
+///
+/// ```
+/// # #[cfg(feature = "settle")] {
+/// use catraca::{Catalog, Check, Engine, Outcome, Settle};
+///
+/// let catalog = Catalog::parse(r#"
+///     [policy.login]
+///     by     = ["ip"]
+///     window = "10 per 1m"
+///     cost   = { "401" = 5, default = 1 }
+/// "#)?;
+/// let engine = Engine::new(catalog);
+/// let check = Check::new("login", [("ip", "198.51.100.7")]);
+/// let ticket = engine.check(&check)?.ticket.unwrap_or_default();
+/// engine.settle(&Settle::ticket(&ticket, &Outcome::status(401)))?;
+/// assert_eq!(engine.peek(&check)?.remaining, Some(5));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 pub use catraca_core::outcome::Outcome;
+/// Why a call is invalid. It changed nothing, and never lets a caller pass.
+///
+/// ```
+/// use catraca::{Catalog, Check, Engine, Error, Refusal};
+///
+/// let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '1 per 1m'")?);
+/// let misspelt = engine.check(&Check::new("apii", [("ip", "198.51.100.7")]));
+/// assert!(matches!(misspelt, Err(Error::Refused(Refusal::UnknownGate(gate))) if gate == "apii"));
+/// let incomplete = engine.check(&Check::new("api", [("user", "ana")]));
+/// let Err(Error::Refused(refusal)) = incomplete else { panic!("`ip` is required") };
+/// assert!(matches!(refusal, Refusal::MissingAttribute { .. }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 pub use catraca_core::refusal::Refusal;
+/// The arguments of a check or a peek.
+///
+/// ```
+/// use catraca::{Catalog, Check, Engine};
+///
+/// let catalog = Catalog::parse("[policy.export]\n by = ['user']\n window = '100 per 1h'")?;
+/// let engine = Engine::new(catalog);
+/// let check = Check::new("export", [("user", "ana")]);
+/// assert_eq!(engine.check(&check.clone().cost(40))?.remaining, Some(60));
+/// assert_eq!(engine.check(&check.namespace("shop"))?.remaining, Some(99)); // another tenant
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 pub use catraca_core::request::Check;
-pub use catraca_core::subject::{AttributeValue, Subject};
+pub use catraca_core::subject::AttributeValue;
+/// Who is checked: attributes with a text or an address as their values.
+///
+/// ```
+/// use std::net::IpAddr;
+///
+/// use catraca::Subject;
+///
+/// let address = IpAddr::from([198, 51, 100, 7]);
+/// let by_address = Subject::from([("ip", address)]);
+/// let by_text = Subject::from([("ip", "198.51.100.7"), ("user", "ana")]);
+/// assert_eq!(by_address.get("ip"), by_text.get("ip"));
+/// assert_eq!(by_address.with("user", "ana").get("user").as_deref(), Some("ana"));
+/// ```
+///
+pub use catraca_core::subject::Subject;
 // For the programs of this workspace: users of the library pass and get the types of std.
 #[doc(hidden)]
 pub use catraca_core::time::{Span, Time};
@@ -132,11 +274,12 @@ pub use catraca_core::time::{Span, Time};
 pub use client::{Client, ClientError, FailMode};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use engine::{
-    BucketObservation, Builder, CheckMode, CheckRef, Credit, Engine, GateError, GateHandle, Settle,
+    BucketObservation, Builder, CheckMode, CheckRef, Credit, Engine, GateError, GateHandle,
+    OwnedGate, Settle,
 };
 pub use error::Error;
 pub use event::Event;
-pub use limiter::Limiter;
+pub use limiter::{Limiter, LimiterGate};
 pub use load::{Includes, LoadError, environment, load, load_sections, load_with};
 #[cfg(feature = "locks")]
 pub use locks::{Lock, LockError, LockRequest, LockService, Locks};

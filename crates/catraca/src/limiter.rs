@@ -4,7 +4,8 @@
 //! builds the limiter. The trait has the operations of a program that protects something. What
 //! operators do (block, reset, reload) is not part of it.
 
-#[cfg(any(feature = "shared", feature = "tower"))]
+mod gate;
+#[cfg(any(feature = "client", feature = "shared", feature = "tower"))]
 mod wait;
 
 use std::future::Future;
@@ -22,7 +23,8 @@ use crate::store::Store;
 #[cfg(feature = "shared")]
 use crate::store::StoreError;
 
-#[cfg(any(feature = "shared", feature = "tower"))]
+pub use gate::LimiterGate;
+#[cfg(any(feature = "client", feature = "shared", feature = "tower"))]
 pub use wait::check_until_ready;
 
 /// What a program asks of Catraca, whether the decision is made in this process or by a server.

@@ -65,6 +65,8 @@ pub use guard::Lock;
 pub use holder::Confirmation;
 pub use local_locks::LocalLocks;
 pub use lock_error::LockError;
+#[cfg(feature = "client")]
+pub(crate) use lock_request::whole_millis;
 pub use lock_request::{LeaseOptions, LockRequest, SlotRequest};
 pub use memory::{Journal, JournalFuture, MemoryLocks, RestoredLock};
 pub use metrics::{BOUNDS as TIME_BOUNDS, DurationHistogram};

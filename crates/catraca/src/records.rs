@@ -4,20 +4,38 @@
 //! acknowledged once its transaction is on disk; decisions never wait for it. Private values are
 //! stored as pseudonyms only. A damaged file is refused at start and never treated as empty.
 //!
-//! ```no_run
-//! use catraca::records::{Options, Records};
-//! use catraca::{Catalog, Engine, Secret};
+//! ```
 //! use std::sync::Arc;
 //!
-//! # let catalog = Catalog::parse("")?;
-//! # let secret = Secret::from_bytes([7; 32]);
-//! let records = Arc::new(Records::open("sqlite:catraca.db", Options::default())?);
-//! let listener = Arc::clone(&records);
-//! let engine = Engine::builder(catalog)
-//!     .secret(secret)
-//!     .listener(move |event| listener.on_event(event))
-//!     .build();
-//! engine.resume(&records, None)?;
+//! use catraca::records::{Options, Records};
+//! use catraca::{Catalog, Check, Engine, Secret};
+//!
+//! fn start(records: &Arc<Records>) -> Result<Engine, Box<dyn std::error::Error>> {
+//!     let text = "[policy.login]\n by = ['ip']\n window = '1 per 1m'\n block = '1h'";
+//!     let listener = Arc::clone(records);
+//!     let engine = Engine::builder(Catalog::parse(text)?)
+//!         .secret(Secret::from_bytes([7; 32])) // in earnest: random, and kept in a file
+//!         .listener(move |event| listener.on_event(event))
+//!         .build();
+//!     engine.resume(records, None)?;
+//!     Ok(engine)
+//! }
+//!
+//! let file = std::env::temp_dir().join(format!("catraca-records-{}.db", std::process::id()));
+//! let url = format!("sqlite:{}", file.display());
+//! let check = Check::new("login", [("ip", "198.51.100.7")]);
+//!
+//! let records = Arc::new(Records::open(&url, Options::default())?);
+//! let engine = start(&records)?;
+//! assert!(engine.check(&check)?.allowed);
+//! assert!(!engine.check(&check)?.allowed); // one too many: the block starts
+//! drop(engine);
+//! drop(records); // writes what is queued
+//!
+//! let records = Arc::new(Records::open(&url, Options::default())?);
+//! assert_eq!(start(&records)?.check(&check)?.reason.as_str(), "blocked");
+//! # drop(records);
+//! # std::fs::remove_file(&file)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -40,10 +40,12 @@ func Start(t testing.TB, catalog string) *Server {
 	return server
 }
 
-// NewKey makes an API key of this role, with the name of the role, and the table that lets it in, to be added to a catalog.
-func NewKey(t testing.TB, role string) (key, table string) {
+// NewKey makes an API key of this role, with the name of the role, and the table that lets it in,
+// to be added to a catalog. More arguments are those of `catraca keygen`.
+func NewKey(t testing.TB, role string, more ...string) (key, table string) {
 	t.Helper()
-	text, err := exec.Command(binary(), "keygen", "--role", role, "--name", role).Output()
+	arguments := append([]string{"keygen", "--role", role, "--name", role}, more...)
+	text, err := exec.Command(binary(), arguments...).Output()
 	if err != nil {
 		t.Fatalf("catraca keygen: %v", err)
 	}

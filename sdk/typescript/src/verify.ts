@@ -2,7 +2,7 @@
 import { CatracaError } from "./errors.js";
 import type { Warning } from "./settings.js";
 import type { Transport } from "./transport.js";
-import type { CatalogSummary, PolicyList, Whoami } from "./types.js";
+import type { CatalogSummary, Decision, PolicyList, Whoami } from "./types.js";
 
 /** Clocks that differ more than this are reported; a `Date` header has whole seconds. */
 const CLOCK_DIFFERENCE_MS = 30_000;
@@ -65,11 +65,15 @@ async function checkGates(transport: Transport, gates: readonly string[]): Promi
   }
 }
 
-/** For a key that may not read the catalog. A gate that exists may still lack attributes. */
+/**
+ * For a key that may not read the catalog. A gate that exists may refuse a subject without its
+ * attributes, and so may the default policy, which then hides that the gate is unknown.
+ */
 async function peekGate(transport: Transport, gate: string): Promise<Warning[]> {
   try {
-    await transport.call("/v1/peek", { body: { gate, subject: {} }, retry: true });
-    return [];
+    const init = { body: { gate, subject: {} }, retry: true };
+    const { unlisted, policy } = (await transport.call<Decision>("/v1/peek", init)).body;
+    return unlisted ? [missingGate(gate, policy)] : [];
   } catch (error) {
     if (!(error instanceof CatracaError)) throw error;
     return error.code === "unknown-gate" ? [missingGate(gate, null)] : [];

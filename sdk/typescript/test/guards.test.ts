@@ -93,6 +93,77 @@ test("express: denies before the handler, and settles with the status", async ()
   await closeServer(http);
 });
 
+const EXPOSED = "Retry-After, RateLimit, RateLimit-Policy";
+const ORIGIN = "https://shop.example";
+const PREFLIGHT = { method: "OPTIONS", headers: { "Access-Control-Request-Method": "POST" } };
+
+/** Three logins pass, the fourth is denied, and a page of another origin can read all of them. */
+async function expectCors(
+  call: (init: RequestInit) => Promise<Response>,
+  exposed: string,
+): Promise<void> {
+  for (let n = 0; n < 5; n += 1) {
+    assert.equal((await call(PREFLIGHT)).status, 204, "a preflight is not counted");
+  }
+  for (let n = 0; n < 3; n += 1) {
+    const response = await call({ method: "POST" });
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("access-control-expose-headers"), exposed);
+  }
+  const denied = await call({ method: "POST" });
+  assert.equal(denied.status, 429);
+  assert.ok(denied.headers.has("retry-after"));
+  assert.equal(denied.headers.get("access-control-allow-origin"), ORIGIN);
+  assert.equal(denied.headers.get("access-control-expose-headers"), exposed);
+}
+
+test("express: a page of another origin can read the fields", async () => {
+  const app = express();
+  const cors = { "Access-Control-Allow-Origin": ORIGIN, Vary: "Origin" };
+  const subject = () => ({ ip: "198.51.100.50" });
+  app.use((_, response, next) => {
+    response.setHeader("Access-Control-Expose-Headers", "X-Total");
+    next();
+  });
+  app.use(expressGuard(catraca, { gate: "login", subject, cors: () => cors }));
+  app.options("/login", (_, response) => void response.sendStatus(204));
+  app.post("/login", (_, response) => void response.send("in"));
+  const http = createServer(app);
+  const url = await listen(http);
+  await expectCors((init) => fetch(`${url}/login`, init), `X-Total, ${EXPOSED}`);
+  await closeServer(http);
+});
+
+test("fastify: a page of another origin can read the fields", async () => {
+  const app = Fastify();
+  const cors = { "Access-Control-Allow-Origin": ORIGIN };
+  const subject = () => ({ ip: "198.51.100.51" });
+  const { route } = fastifyGuard(catraca, { gate: "login", subject, cors });
+  app.options("/login", route, async (_, reply) => reply.code(204).send());
+  app.post("/login", route, async () => "in");
+  const url = await app.listen({ port: 0, host: "127.0.0.1" });
+  await expectCors((init) => fetch(`${url}/login`, init), EXPOSED);
+  await app.close();
+});
+
+test("hono: a preflight is not counted, and a page of another origin can read a denial", async () => {
+  const app = new Hono();
+  const cors = { "Access-Control-Allow-Origin": ORIGIN };
+  const address = () => "198.51.100.52";
+  app.use("/login", honoGuard(catraca, { gate: "login", address, cors }));
+  app.options("/login", (c) => c.body(null, 204));
+  app.post("/login", (c) => c.text("in"));
+  for (let n = 0; n < 5; n += 1) {
+    assert.equal((await app.request("/login", PREFLIGHT)).status, 204);
+  }
+  const post = { method: "POST" };
+  for (let n = 0; n < 3; n += 1) assert.equal((await app.request("/login", post)).status, 200);
+  const denied = await app.request("/login", post);
+  assert.equal(denied.status, 429);
+  assert.equal(denied.headers.get("access-control-allow-origin"), ORIGIN);
+  assert.equal(denied.headers.get("access-control-expose-headers"), EXPOSED);
+});
+
 test("express: a client that leaves returns its lease", async () => {
   const app = express();
   let entered = () => {};

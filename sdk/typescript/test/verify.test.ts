@@ -55,6 +55,13 @@ test("a key that is bound to a namespace finds a misspelt gate too", async () =>
   const { catraca } = client({ url: bound.url, key: bound.keys.check });
   assert.deepEqual(await codes(catraca, ["login", "logn"]), ["unknown-gate"]);
   await bound.stop();
+  const everyone = `default = "all"\n[policy.all]\nwindow = "100 per 1m"\nby = []\n`;
+  const withDefault = await startServer(everyone, 'namespace = "shop"');
+  const { url, keys } = withDefault;
+  const unlisted = client({ url, key: keys.check });
+  assert.deepEqual(await codes(unlisted.catraca, ["all", "logn"]), ["unknown-gate"]);
+  assert.match(unlisted.warnings[0]?.detail ?? "", /the policy all decides/);
+  await withDefault.stop();
 });
 
 test("a key of another role, a wrong key and a closed port are named", async () => {

@@ -290,11 +290,14 @@ fn known() -> CatalogBuilder {
         .policy(policy("lookup").by(["participant", "payer"]).bucket(100, 2, MINUTE).tier(company))
 }
 
+fn new_year() -> SystemTime {
+    Time::parse_rfc3339("2027-01-01T00:00:00Z").unwrap().into()
+}
+
 fn lists() -> CatalogBuilder {
-    let new_year = SystemTime::from(Time::parse_rfc3339("2027-01-01T00:00:00Z").unwrap());
     Catalog::builder()
         .allow(ListEntryBuilder::range("192.0.2.0/24").reason("our own monitoring"))
-        .deny(ListEntryBuilder::value("email", "someone@example.com").until(new_year))
+        .deny(ListEntryBuilder::value("email", "someone@example.com").until(new_year()))
 }
 
 fn policy_with_answers() -> PolicyBuilder {
@@ -302,16 +305,35 @@ fn policy_with_answers() -> PolicyBuilder {
     policy("answers").by(["tenant"]).ban(rejected.answer_status(422).answer_message("Rejected."))
 }
 
-/// A catalog with the fields that no example has.
-pub fn other_fields() -> CatalogBuilder {
-    let kind = LockKindBuilder::new("payment")
+/// A policy whose tier gives units back.
+fn policy_with_credit() -> PolicyBuilder {
+    let tier = TierBuilder::when("tenant", ["t"])
+        .bucket(1_000, 1, MINUTE)
+        .cost_by_status([("200", 1), ("default", 0)])
+        .credit("payment", 1, ["200"]);
+    // Keys may be computed.
+    let status = |code: u16| code.to_string();
+    policy("paid")
+        .by(["tenant"])
+        .bucket(100, 1, MINUTE)
+        .cost_by_status([(status(200), 2), ("default".to_owned(), 0)])
+        .tier(tier)
+}
+
+fn payment_kind() -> LockKindBuilder {
+    LockKindBuilder::new("payment")
         .ttl(40 * SECOND)
         .ttl_max(10 * MINUTE)
         .hold_max(2 * HOUR)
         .version_policy(VersionPolicy::Monotonic)
-        .failover_grace(false);
+        .failover_grace(false)
+}
+
+/// A catalog with the fields that no example has.
+pub fn other_fields() -> CatalogBuilder {
     let tier =
         TierBuilder::when("tenant", ["t"]).fixed_window(9, HOUR).cost_by_status([("default", 0)]);
+    let more_uploads = TierBuilder::when("tenant", ["t"]).inflight(3);
     Catalog::builder()
         .default_policy("a")
         .refuse_undeclared_gates()
@@ -320,7 +342,7 @@ pub fn other_fields() -> CatalogBuilder {
         .lock_replicas(1)
         .slot_max(48 * HOUR)
         .lock_wait_max(10 * SECOND)
-        .lock_kind(kind)
+        .lock_kind(payment_kind())
         .policy(
             policy("a")
                 .by(["tenant"])
@@ -332,6 +354,8 @@ pub fn other_fields() -> CatalogBuilder {
                 .message("\"x\" \\ \t {retry_after}")
                 .tier(tier),
         )
+        .policy(policy("uploads").by(["tenant"]).inflight(1).tier(more_uploads))
+        .policy(policy_with_credit())
         .policy(
             policy("tokens")
                 .by(["tenant"])
@@ -340,6 +364,7 @@ pub fn other_fields() -> CatalogBuilder {
                 .cost_weights("kind", [("x", 2), ("default", 1)]),
         )
         .policy(policy_with_answers())
+        .allow(ListEntryBuilder::value("tenant", "t").namespace("shop").until(new_year()))
         .deny(
             ListEntryBuilder::range("192.0.2.0/24").namespace("shop").reason("${X} is no variable"),
         )

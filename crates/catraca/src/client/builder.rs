@@ -1,5 +1,6 @@
 //! Builds a client: the server, the key, and the bounds of calls, connections and caches.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use super::{Client, ClientParts, limit_wait};
 
 /// The default name of the program: that of this library.
 const DEFAULT_CALLER: &str = concat!("catraca-rust/", env!("CARGO_PKG_VERSION"));
+/// The default URL in the environment: a server on this machine.
+const DEFAULT_URL: &str = "http://127.0.0.1:7878";
 /// The default deadline of a call.
 const DEADLINE: Duration = Duration::from_millis(500);
 /// The default number of connections.
@@ -115,6 +118,18 @@ impl ClientBuilder {
             block_staleness: BLOCK_STALENESS,
             batching: true,
         }
+    }
+
+    /// The URL and the key of an environment. A value that is no UTF-8 is an error of `build`, as
+    /// any other invalid value, and not the default.
+    pub(super) fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let read = |name: &str| {
+            let value = variable(name).filter(|value| !value.is_empty());
+            value.map(|value| value.to_string_lossy().into_owned())
+        };
+        let url = read("CATRACA_URL");
+        let key = read("CATRACA_KEY");
+        Self { key, ..Self::new(url.as_deref().unwrap_or(DEFAULT_URL)) }
     }
 
     /// Sends this API key with every call.
@@ -241,6 +256,37 @@ mod tests {
     use super::*;
     use crate::client::ClientError;
     use crate::engine::Engine;
+
+    #[test]
+    fn the_environment_gives_the_url_and_the_key() {
+        let builder = |url: &'static str, key: &'static str| {
+            ClientBuilder::from_variables(move |name| match name {
+                "CATRACA_URL" => Some(url.into()),
+                "CATRACA_KEY" => Some(key.into()),
+                _ => None,
+            })
+        };
+        let client = builder("https://gate.example/catraca", "catraca_abc").build().unwrap();
+        assert_eq!(client.parts.transport.server(), "https://gate.example/catraca");
+        assert!(client.parts.transport.has_key());
+        for empty in [builder("", ""), ClientBuilder::from_variables(|_| None)] {
+            let client = empty.build().unwrap();
+            assert_eq!(client.parts.transport.server(), DEFAULT_URL);
+            assert!(!client.parts.transport.has_key());
+        }
+        let error = builder("127.0.0.1:7878", "").build().unwrap_err();
+        assert!(matches!(error, ClientBuildError::Url { .. }), "{error}");
+        assert_eq!(builder("", "two words").build().unwrap_err(), ClientBuildError::Key);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_variable_that_is_no_text_is_an_error_and_not_the_default() {
+        use std::os::unix::ffi::OsStringExt;
+
+        let broken = |_: &str| Some(OsString::from_vec(vec![b'h', 0xff]));
+        assert!(ClientBuilder::from_variables(broken).build().is_err());
+    }
 
     #[test]
     fn mistakes_are_found_before_the_first_call() {

@@ -18,6 +18,7 @@ use crate::engine::random_bytes;
 use crate::json::{
     ConfirmedSlot, EndedHold, EndedLease, GrantedLease, InstantText, LockConflict, RenewedLease,
 };
+use crate::locks::whole_millis;
 use crate::locks::{
     AcquireResult, LeaseGrant, LeaseLoss, LeaseOptions, LeaseRenewal, LockRequest, LockService,
     NotGranted, SlotConfirmation, SlotRequest, TakenLease,
@@ -76,12 +77,11 @@ impl LockService for Client {
         let body = to_json(&AcquireBody {
             keys: &request.keys,
             version_policy: policy.and_then(version_policy_word),
-            wait_ms: request.wait_ms,
+            wait_ms: request.wait.map(whole_millis),
             lease: LeaseBody::new(&request.lease, &request_id),
         });
         let call = HttpCall::post("/v1/locks/acquire", body, Repeat::Safe);
-        let wait = Duration::from_millis(request.wait_ms.unwrap_or(0).max(0).unsigned_abs());
-        let wait = limit_wait(wait);
+        let wait = limit_wait(request.wait.unwrap_or_default());
         let call = if wait.is_zero() { call } else { call.waiting() };
         self.read_acquired(&self.call(&call, wait).await?)
     }
@@ -89,9 +89,9 @@ impl LockService for Client {
     async fn renew(
         &self,
         lease: LeaseId,
-        ttl_ms: Option<i64>,
+        ttl: Option<Duration>,
     ) -> Result<LeaseRenewal, ClientError> {
-        let body = ProofBody { ttl_ms, ..proof(lease) };
+        let body = ProofBody { ttl_ms: ttl.map(whole_millis), ..proof(lease) };
         let answer = self.call_about("/v1/locks/renew", &body).await?;
         match answer.read::<RenewedLease>(&self.parts.transport) {
             Ok(renewed) => Ok(LeaseRenewal::Extended { ttl: Span::from_millis(renewed.ttl_ms) }),
@@ -194,8 +194,8 @@ impl<'a> LeaseBody<'a> {
         Self {
             tenant: options.tenant.as_deref(),
             kind: options.kind.as_deref(),
-            ttl_ms: options.ttl_ms,
-            max_hold_ms: options.max_hold_ms,
+            ttl_ms: options.ttl.map(whole_millis),
+            max_hold_ms: options.max_hold.map(whole_millis),
             request_id,
             version: options.version,
             owner_label: options.owner_label.as_deref(),

@@ -19,6 +19,34 @@ use crate::settlement::CreditResult;
 use crate::store::{Store, StoreError, When};
 
 /// The arguments of a credit.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[cfg(feature = "settle")] {
+/// use catraca::{Catalog, Check, CheckRef, Credit, Engine, Limiter, Outcome, Settle, Subject};
+///
+/// let catalog = Catalog::parse(r#"
+///     [policy.lookup]
+///     by     = ["payer"]
+///     bucket = { size = 100, refill = "1 per 1m" }
+///     cost   = { "200" = 10, default = 0 }
+///     credit = { payment = { amount = 4, on = ["200"] } }
+/// "#)?;
+/// let engine = Engine::new(catalog);
+/// let outcome = Outcome::status(200);
+/// let payer = Subject::from([("payer", "a")]);
+/// engine.check(&Check::new("lookup", payer.clone()).reference("E1"))?;
+/// let check = CheckRef::Reference("E1", payer.clone());
+/// engine.settle(&Settle { namespace: "default", check, outcome: &outcome })?;
+///
+/// let credit =
+///     Credit { namespace: "default", reference: "E1", event: "payment", subject: &payer };
+/// assert_eq!(Limiter::credit(&engine, &credit).await?, Ok(vec![("lookup".into(), 4)]));
+/// # }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Credit<'a, 's> {
     /// The namespace of the check.

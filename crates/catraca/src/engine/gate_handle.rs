@@ -1,9 +1,10 @@
-//! A gate that is looked up once and checked often.
+//! A gate that is looked up once and checked often: by reference to its engine, or with it.
 //!
 //! A misspelt gate or attribute is an error when the handle is made, and the number of values of a
 //! check is checked by the compiler. A handle stays valid when the catalog is reloaded: it then
 //! looks the gate up again at every check.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use catraca_core::catalog::{Catalog, gate_attributes};
@@ -36,14 +37,50 @@ use crate::store::Store;
 /// assert!(login.check([std::net::Ipv4Addr::new(203, 0, 113, 9)])?.allowed);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct GateHandle<'e, const N: usize, S = Memory> {
-    engine: &'e Engine<S>,
+#[derive(Clone)]
+pub struct GateHandle<E, const N: usize> {
+    engine: E,
     gate: Name,
     attributes: [Name; N],
     namespace: Name,
     /// The policies of the gate in this catalog.
     resolved: (Arc<Catalog>, Vec<PolicyId>),
 }
+
+/// A gate that owns its engine, for the state of an application: it is `'static`, and its clones
+/// share the engine.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use catraca::{Catalog, Engine, OwnedGate};
+///
+/// struct AppState {
+///     login: OwnedGate,
+///     transfer: OwnedGate<2>,
+/// }
+///
+/// let catalog = Catalog::parse(r#"
+///     [policy.login]
+///     by     = ["ip"]
+///     window = "1 per 15m"
+///     [policy.transfer]
+///     by     = ["from", "to"]
+///     window = "5 per 1h"
+/// "#)?;
+/// let engine = Arc::new(Engine::new(catalog));
+/// let login = engine.owned_gate("login")?;
+/// let transfer = engine.owned_gate_by("transfer", ["from", "to"])?;
+/// let state = AppState { login, transfer };
+///
+/// let login = state.login.clone();
+/// let other = std::thread::spawn(move || login.check(["198.51.100.7"]).map(|it| it.allowed));
+/// assert!(matches!(other.join(), Ok(Ok(true))));
+/// assert!(!state.login.check(["198.51.100.7"])?.allowed);
+/// assert!(state.transfer.check(["ana", "rui"])?.allowed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type OwnedGate<const N: usize = 1, S = Memory> = GateHandle<Arc<Engine<S>>, N>;
 
 impl<S> Engine<S> {
     /// A gate to check often that reads one attribute, whose name is that of the catalog.
@@ -61,12 +98,9 @@ impl<S> Engine<S> {
     ///
     /// The values of several attributes could be exchanged when the catalog is reordered, so a
     /// gate that reads several is an error here: name them with [`Self::gate_by`].
-    pub fn gate(&self, gate: &str) -> Result<GateHandle<'_, 1, S>, GateError> {
-        let attributes = self.gate_attributes(gate)?;
-        let [attribute] = attributes.as_slice() else {
-            return Err(GateError::AttributesNotNamed { gate: gate.to_owned(), attributes });
-        };
-        self.gate_by(gate, [attribute])
+    pub fn gate(&self, gate: &str) -> Result<GateHandle<&Self, 1>, GateError> {
+        let attribute = self.only_attribute(gate)?;
+        self.gate_by(gate, [&attribute])
     }
 
     /// A gate to check often, with the names of the attributes that the checks will send. The
@@ -86,17 +120,35 @@ impl<S> Engine<S> {
         &self,
         gate: &str,
         attributes: [&str; N],
-    ) -> Result<GateHandle<'_, N, S>, GateError> {
-        let rules = self.rules.load();
-        let policies = declared_policies(&rules, gate)?;
-        check_attributes(&rules, gate, policies, &attributes)?;
-        Ok(GateHandle {
-            engine: self,
-            gate: gate.into(),
-            attributes: attributes.map(Name::from),
-            namespace: DEFAULT_NAMESPACE.into(),
-            resolved: (Arc::clone(&rules.catalog), policies.to_vec()),
-        })
+    ) -> Result<GateHandle<&Self, N>, GateError> {
+        GateHandle::new(self, gate, attributes)
+    }
+
+    /// Like [`Self::gate`], and the handle owns the engine.
+    pub fn owned_gate(self: &Arc<Self>, gate: &str) -> Result<OwnedGate<1, S>, GateError> {
+        let attribute = self.only_attribute(gate)?;
+        self.owned_gate_by(gate, [&attribute])
+    }
+
+    /// Like [`Self::gate_by`], and the handle owns the engine.
+    pub fn owned_gate_by<const N: usize>(
+        self: &Arc<Self>,
+        gate: &str,
+        attributes: [&str; N],
+    ) -> Result<OwnedGate<N, S>, GateError> {
+        GateHandle::new(Arc::clone(self), gate, attributes)
+    }
+
+    /// The attribute of a gate that reads exactly one.
+    fn only_attribute(&self, gate: &str) -> Result<String, GateError> {
+        let mut attributes = self.gate_attributes(gate)?;
+        match attributes.pop() {
+            Some(attribute) if attributes.is_empty() => Ok(attribute),
+            last => {
+                attributes.extend(last);
+                Err(GateError::AttributesNotNamed { gate: gate.to_owned(), attributes })
+            }
+        }
     }
 
     /// The attributes that a gate reads from its callers, in the order in which its policies first
@@ -110,7 +162,24 @@ impl<S> Engine<S> {
     }
 }
 
-impl<const N: usize, S> GateHandle<'_, N, S> {
+impl<E: Deref<Target = Engine<S>>, S, const N: usize> GateHandle<E, N> {
+    fn new(engine: E, gate: &str, attributes: [&str; N]) -> Result<Self, GateError> {
+        let rules = engine.rules.load();
+        let policies = declared_policies(&rules, gate)?;
+        check_attributes(&rules, gate, policies, &attributes)?;
+        let resolved = (Arc::clone(&rules.catalog), policies.to_vec());
+        drop(rules);
+        Ok(Self {
+            engine,
+            gate: gate.into(),
+            attributes: attributes.map(Name::from),
+            namespace: DEFAULT_NAMESPACE.into(),
+            resolved,
+        })
+    }
+}
+
+impl<E, const N: usize> GateHandle<E, N> {
     /// Uses another namespace, which separates the counters of tenants.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
@@ -132,7 +201,7 @@ impl<const N: usize, S> GateHandle<'_, N, S> {
     }
 }
 
-impl<const N: usize, S: Store> GateHandle<'_, N, S> {
+impl<E: Deref<Target = Engine<S>>, S: Store, const N: usize> GateHandle<E, N> {
     /// Decides whether the caller may pass now. Charges every policy of the gate, or none.
     pub fn check<'a, V: Into<AttributeValue<'a>>>(
         &'a self,
@@ -179,7 +248,7 @@ impl<const N: usize, S: Store> GateHandle<'_, N, S> {
         let rules = self.engine.rules.load();
         let (catalog, policies) = &self.resolved;
         let is_resolved = Arc::ptr_eq(catalog, &rules.catalog) && check.gate == &*self.gate;
-        let mut exchange = CheckExchange::new(self.engine, &rules, check, mode);
+        let mut exchange = CheckExchange::new(&self.engine, &rules, check, mode);
         if is_resolved {
             check.validate()?;
             let gate = GatePolicies { policies, unlisted: None, is_default: false };
@@ -191,7 +260,7 @@ impl<const N: usize, S: Store> GateHandle<'_, N, S> {
     }
 }
 
-impl<const N: usize, S> std::fmt::Debug for GateHandle<'_, N, S> {
+impl<E, const N: usize> std::fmt::Debug for GateHandle<E, N> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let attributes: Vec<&str> = self.attributes().collect();
         f.debug_struct("GateHandle")

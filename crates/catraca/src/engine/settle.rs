@@ -25,6 +25,30 @@ use crate::settlement::{SettleState, Settlement};
 use crate::store::{Store, StoreError};
 
 /// The arguments of a settle.
+///
+/// ```
+/// # #[cfg(feature = "settle")] {
+/// use catraca::{Catalog, Check, CheckRef, Engine, Outcome, Settle};
+///
+/// let catalog = Catalog::parse(r#"
+///     [policy.lookup]
+///     by     = ["payer"]
+///     bucket = { size = 100, refill = "2 per 1m" }
+///     cost   = { "404" = 20, default = 1 }
+/// "#)?;
+/// let engine = Engine::new(catalog);
+/// let ticket = engine.check(&Check::new("lookup", [("payer", "a")]))?.ticket.unwrap_or_default();
+/// let outcome = Outcome::status(404);
+/// let settled = engine.settle(&Settle::ticket(&ticket, &outcome))?;
+/// assert_eq!(settled.rows[0].charged, 20);
+///
+/// // The same call with every field; a second settle returns the first result.
+/// let check = CheckRef::Ticket(&ticket);
+/// let again = engine.settle(&Settle { namespace: "default", check, outcome: &outcome })?;
+/// assert_eq!(again.rows[0].charged, 20);
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Settle<'a> {
     /// The namespace of the check.

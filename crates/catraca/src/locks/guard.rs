@@ -49,7 +49,7 @@ impl<S: LockService> Lock<S> {
     ) -> Self {
         let ttl = duration(grant.ttl);
         let renew_at = asked_at + ttl / RENEWALS_PER_TTL;
-        let may_have_waited = request.wait_ms.is_some_and(|wait_ms| wait_ms > 0);
+        let may_have_waited = request.wait.is_some_and(|wait| !wait.is_zero());
         let now = Instant::now();
         let begun_at = if may_have_waited && renew_at <= now { now } else { asked_at };
         let (report, state) = watch::channel(GuardState::default());
@@ -57,7 +57,7 @@ impl<S: LockService> Lock<S> {
         let renewals = LeaseRenewals {
             service: service.clone(),
             lease: grant.id,
-            ttl_ms: request.lease.ttl_ms,
+            requested_ttl: request.lease.ttl,
             ttl,
             renew_at,
             expires_at: begun_at + ttl,
@@ -120,7 +120,7 @@ impl<S: LockService> fmt::Debug for Lock<S> {
 struct LeaseRenewals<S> {
     service: S,
     lease: LeaseId,
-    ttl_ms: Option<i64>,
+    requested_ttl: Option<Duration>,
     ttl: Duration,
     renew_at: Instant,
     /// The end of the lease, by this process's clock.
@@ -138,7 +138,7 @@ impl<S: LockService> LeaseRenewals<S> {
             if asked_at >= self.expires_at {
                 break LeaseLoss::Expired;
             }
-            let renewal = self.service.renew(self.lease, self.ttl_ms);
+            let renewal = self.service.renew(self.lease, self.requested_ttl);
             let renewal = tokio::select! {
                 stopped = &mut self.stopped => {
                     return release_if_dropped(stopped, &self.service, self.lease).await;

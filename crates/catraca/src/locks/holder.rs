@@ -1,5 +1,7 @@
 //! Calls of holders, each one operation of the store, with the terms of the lease's kind.
 
+use std::time::Duration;
+
 use catraca_core::lock::reply::{
     Availability, ConfirmReply, Lease, MoveReply, ReleaseReply, RenewReply,
 };
@@ -9,6 +11,7 @@ use catraca_core::lock::{Durability, LockOp, LockOutcome, LockTerms};
 use catraca_core::time::Span;
 
 use super::lock_error::LockError;
+use super::lock_request::whole_millis;
 use super::{Locks, TimedReply};
 
 /// The result of a confirmation.
@@ -26,12 +29,12 @@ impl Locks {
         &self,
         namespace: &str,
         proof: &Proof,
-        ttl_ms: Option<i64>,
+        ttl: Option<Duration>,
         terms: &LockTerms,
     ) -> Result<TimedReply<RenewReply>, LockError> {
         // An unknown lease has no kind; the store then replies that it has no holder.
         let kind = self.kind_of(namespace, proof).await?.unwrap_or_default();
-        let ttl = terms.ttl(&kind, ttl_ms)?;
+        let ttl = terms.ttl(&kind, ttl.map(whole_millis))?;
         let grace = terms.grace(&kind);
         let durability = terms.durability;
         let op = LockOp::Renew { proof: proof.clone(), ttl, durability, grace };

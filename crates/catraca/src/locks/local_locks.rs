@@ -1,6 +1,7 @@
 //! Locks of this process, or of a store that it opened, as a [`LockService`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use catraca_core::lock::reply::{AcquireReply, ConfirmReply, LeaseState, ReleaseReply, RenewReply};
 use catraca_core::lock::requests::Proof;
@@ -10,7 +11,7 @@ use catraca_core::request::DEFAULT_NAMESPACE;
 use super::Locks;
 use super::acquire::LockAttempt;
 use super::lock_error::LockError;
-use super::lock_request::{LockRequest, SlotRequest};
+use super::lock_request::{LockRequest, SlotRequest, whole_millis};
 use super::service::{
     AcquireResult, LeaseGrant, LeaseLoss, LeaseRenewal, LockService, NotGranted, SlotConfirmation,
     TakenLease,
@@ -51,16 +52,20 @@ impl LockService for LocalLocks {
     type Error = LockError;
 
     async fn acquire(&self, request: &LockRequest) -> Result<AcquireResult, LockError> {
-        let wait = self.terms.wait(request.wait_ms)?;
+        let wait = self.terms.wait(request.wait.map(whole_millis))?;
         let lease = &request.lease;
         let id = self.lease_id(lease.tenant.as_deref(), lease.request_id.as_deref())?;
         let operation = request.clone().into_operation(&self.terms, id.key())?;
         acquire_result(id, self.locks.acquire(&self.namespace, &operation, wait).await?)
     }
 
-    async fn renew(&self, lease: LeaseId, ttl_ms: Option<i64>) -> Result<LeaseRenewal, LockError> {
+    async fn renew(
+        &self,
+        lease: LeaseId,
+        ttl: Option<Duration>,
+    ) -> Result<LeaseRenewal, LockError> {
         let proof = proof(lease.key());
-        let renewed = self.locks.renew(&self.namespace, &proof, ttl_ms, &self.terms).await?;
+        let renewed = self.locks.renew(&self.namespace, &proof, ttl, &self.terms).await?;
         Ok(match renewed.reply {
             RenewReply::Extended(lease) => {
                 LeaseRenewal::Extended { ttl: lease.expires_at.since(renewed.now) }

@@ -16,7 +16,7 @@ pub struct LockRequest {
     /// How a version is interpreted; `None` takes the policy of the kind.
     pub version_policy: Option<VersionPolicy>,
     /// How long to wait for names that are taken; `None` does not wait.
-    pub wait_ms: Option<i64>,
+    pub wait: Option<Duration>,
     /// The lease.
     pub lease: LeaseOptions,
 }
@@ -39,10 +39,10 @@ pub struct LeaseOptions {
     pub tenant: Option<Box<str>>,
     /// The kind, which chooses the terms.
     pub kind: Option<Box<str>>,
-    /// The TTL.
-    pub ttl_ms: Option<i64>,
+    /// The TTL, in whole milliseconds, rounded up.
+    pub ttl: Option<Duration>,
     /// How long renewals may extend the lease, from its grant.
-    pub max_hold_ms: Option<i64>,
+    pub max_hold: Option<Duration>,
     /// Identifies the request, so that it can be repeated.
     pub request_id: Option<Box<str>>,
     /// The version that the caller gives.
@@ -70,14 +70,14 @@ impl LockRequest {
     /// Asks for this TTL.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.lease.ttl_ms = Some(whole_millis(ttl));
+        self.lease.ttl = Some(ttl);
         self
     }
 
     /// Waits this long for names that are taken.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait_ms = Some(whole_millis(wait));
+        self.wait = Some(wait);
         self
     }
 
@@ -108,7 +108,7 @@ impl SlotRequest {
     /// Asks for this TTL of the hold.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.lease.ttl_ms = Some(whole_millis(ttl));
+        self.lease.ttl = Some(ttl);
         self
     }
 
@@ -136,8 +136,8 @@ impl LeaseOptions {
         Ok(LeaseRequest {
             key,
             request: self.request_id,
-            ttl: terms.ttl(kind, self.ttl_ms)?,
-            hold_max: terms.hold(kind, self.max_hold_ms)?,
+            ttl: terms.ttl(kind, self.ttl.map(whole_millis))?,
+            hold_max: terms.hold(kind, self.max_hold.map(whole_millis))?,
             version: self.version,
             label: self.owner_label,
             meta: self.meta,
@@ -148,7 +148,7 @@ impl LeaseOptions {
 }
 
 /// Whole milliseconds, rounded up: a positive duration is never zero.
-fn whole_millis(duration: Duration) -> i64 {
+pub(crate) fn whole_millis(duration: Duration) -> i64 {
     let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     Span::from_micros(micros).ceil_millis()
 }

@@ -52,7 +52,7 @@ pub trait LockService: Clone + Send + Sync + 'static {
     fn renew(
         &self,
         lease: LeaseId,
-        ttl_ms: Option<i64>,
+        ttl: Option<Duration>,
     ) -> impl Future<Output = Result<LeaseRenewal, Self::Error>> + Send;
 
     /// Releases a lease.

@@ -84,7 +84,8 @@ async fn renew(locks: &Locks, proof: &Proof, ttl_ms: i64) -> RenewReply {
 }
 
 async fn renew_with(locks: &Locks, proof: &Proof, ttl_ms: i64, how: Durability) -> RenewReply {
-    locks.renew(NS, proof, Some(ttl_ms), &terms(how)).await.unwrap().reply
+    let ttl = Duration::from_millis(ttl_ms.unsigned_abs());
+    locks.renew(NS, proof, Some(ttl), &terms(how)).await.unwrap().reply
 }
 
 /// The default terms, with this durability.

@@ -2,6 +2,7 @@
 
 /// Why an answer from the records may lack what has happened last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Incomplete {
     /// What was queued before the query was not written in time.
     Queued,

@@ -4,6 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Timeouts, prefix and limits of a Redis store.
+///
+/// ```
+/// use catraca::redis::RedisOptions;
+///
+/// let shop = RedisOptions { prefix: "shop:".to_owned(), ..RedisOptions::default() };
+/// assert_eq!(shop.deadline.as_millis(), 50);
+/// ```
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     /// How long a call may take; after it the store counts as unavailable.

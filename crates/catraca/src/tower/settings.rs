@@ -24,6 +24,7 @@ use crate::limiter::Limiter;
 /// What happens to a request if the limiter fails, so that there is no decision. An invalid check
 /// never passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FailureMode {
     /// It gets a 503.
     #[default]

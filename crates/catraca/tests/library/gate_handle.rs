@@ -1,8 +1,10 @@
 //! Gates that are looked up once: the same decisions as by name, and errors when they are made.
 
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
-use catraca::{Catalog, Check, Engine, Error, GateError, ManualClock, Refusal};
+use catraca::{Catalog, Check, Engine, Error, GateError, ManualClock, OwnedGate, Refusal};
 
 const CATALOG: &str = "
     [attribute.email]
@@ -104,6 +106,41 @@ fn a_cost_and_a_reference_can_be_added() {
     let refused = strict.check_cost(["a"], -1).unwrap_err();
     assert!(matches!(refused, Error::Refused(Refusal::BadCost(-1))), "{refused}");
     assert_eq!(strict.attributes().collect::<Vec<_>>(), ["account"]);
+}
+
+/// The state of an application, which threads share and which outlives the function that made it.
+struct AppState {
+    login: OwnedGate,
+    api: OwnedGate<2>,
+}
+
+#[test]
+fn an_owned_gate_keeps_its_engine_and_decides_as_the_borrowed_one_does() {
+    let engine = Arc::new(engine().0);
+    let login = engine.owned_gate("login").unwrap();
+    let api = engine.owned_gate_by("api", ["tenant", "ip"]).unwrap().namespace("shop");
+    let state = Arc::new(AppState { login, api });
+    assert_eq!(engine.gate("login").unwrap().check(["::1"]).unwrap().remaining, Some(1));
+    drop(engine);
+    let other = Arc::clone(&state);
+    let decided = thread::spawn(move || other.login.check(["::1"]).unwrap()).join().unwrap();
+    assert_eq!(decided.remaining, Some(0), "one counter");
+    let clone = state.login.clone();
+    assert!(!clone.check(["::1"]).unwrap().allowed);
+    assert!(state.api.check(["t", "::1"]).unwrap().allowed);
+}
+
+#[test]
+fn an_owned_gate_follows_a_reload_and_has_the_same_errors() {
+    let engine = Arc::new(engine().0);
+    let login = engine.owned_gate("login").unwrap();
+    engine.reload(Catalog::parse(&CATALOG.replace("'2 per 1m'", "'3 per 1m'")).unwrap());
+    assert_eq!(login.check(["198.51.100.7"]).unwrap().limit, Some(3));
+    let borrowed = engine.gate("logni").unwrap_err();
+    assert_eq!(engine.owned_gate("logni").unwrap_err(), borrowed);
+    let borrowed = engine.gate("all").unwrap_err();
+    assert_eq!(engine.owned_gate("all").unwrap_err(), borrowed, "the attributes in their order");
+    assert!(engine.owned_gate_by("api", ["tennant", "ip"]).is_err());
 }
 
 #[test]

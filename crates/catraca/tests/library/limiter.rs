@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use catraca::core::credit_plan::CreditRejection;
 use catraca::{
-    Catalog, Check, CheckRef, Credit, Engine, Error, Limiter, ManualClock, Outcome, Refusal,
-    Settle, Subject,
+    Catalog, Check, CheckRef, Credit, Engine, Error, Limiter, LimiterGate, ManualClock, Outcome,
+    Refusal, Settle, Subject,
 };
 
 const CATALOG: &str = r#"
@@ -71,6 +71,38 @@ fn a_future_that_is_not_polled_charges_nothing() {
     let check = Check::new("lookup", [("payer", "a")]);
     drop(Limiter::check(&engine, &check));
     assert_eq!(engine.peek(&check).unwrap().rows[0].balance, Some(100));
+}
+
+/// What a program does with a gate in its state, over any limiter.
+async fn use_gate(gate: &LimiterGate<impl Limiter>) -> Result<Vec<Option<i64>>, Error> {
+    let mut left = vec![gate.peek(["a"]).await?.remaining];
+    left.push(gate.check(["a"]).await?.remaining);
+    left.push(gate.check_cost(["a"], 30).await?.remaining);
+    let ticket = gate.decide(&gate.request(["a"]).reference("E1")).await?.ticket.unwrap();
+    let outcome = Outcome::status(404);
+    left.push(gate.limiter().settle(&Settle::ticket(&ticket, &outcome)).await?.rows[0].balance);
+    Ok(left)
+}
+
+#[test]
+fn a_gate_of_a_limiter_is_checked_as_by_name() {
+    let by_gate = LimiterGate::new(Arc::new(engine()), "lookup", ["payer"]);
+    let left = ready(use_gate(&by_gate.clone())).unwrap();
+    let engine = engine();
+    let check = Check::new("lookup", [("payer", "a")]);
+    let mut expected = vec![engine.peek(&check).unwrap().remaining];
+    expected.push(engine.check(&check).unwrap().remaining);
+    expected.push(engine.check(&check.clone().cost(30)).unwrap().remaining);
+    let ticket = engine.check(&check).unwrap().ticket.unwrap();
+    let settled = engine.settle(&Settle::ticket(&ticket, &Outcome::status(404))).unwrap();
+    expected.push(settled.rows[0].balance);
+    assert_eq!(left, expected);
+    assert_eq!(ready(by_gate.peek(["b"])).unwrap().rows[0].balance, Some(100));
+    let shop = by_gate.clone().namespace("shop");
+    assert_eq!(ready(shop.peek(["a"])).unwrap().rows[0].balance, Some(100));
+    let misspelt = LimiterGate::new(by_gate.limiter(), "lokup", ["payer"]);
+    let refused = ready(misspelt.check(["a"]));
+    assert!(matches!(refused, Err(Error::Refused(Refusal::UnknownGate(_)))), "{refused:?}");
 }
 
 #[cfg(feature = "shared")]

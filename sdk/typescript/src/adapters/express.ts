@@ -1,20 +1,19 @@
 /** A guard for Express 4 and 5. The client's address is `req.ip`: set Express' `trust proxy`. */
 import type { Decision, GateMap, GateName } from "../types.js";
-import { checkRequest, settleStatus } from "../guard/check-request.js";
-import type { GateClient, GuardOptions, Verdict } from "../guard/check-request.js";
-import type { Denial } from "../guard/denial.js";
-import { decisionFields } from "../guard/fields.js";
+import { settleStatus } from "../guard/check-request.js";
+import type { GateClient } from "../guard/check-request.js";
+import { checkNode } from "../guard/node.js";
+import type { NodeGuardOptions, NodeRequest, NodeVerdict } from "../guard/node.js";
 
 /** The part of Express' request that the guard reads. */
-export interface ExpressRequest {
-  ip?: string | undefined;
-}
+export type ExpressRequest = NodeRequest;
 
 /** The part of Express' response that the guard uses. */
 export interface ExpressResponse {
   statusCode: number;
   readonly headersSent: boolean;
   locals: Record<string, any>;
+  getHeader(name: string): unknown;
   setHeader(name: string, value: string): unknown;
   end(body: string): unknown;
   on(event: "close", listener: () => void): unknown;
@@ -23,37 +22,32 @@ export interface ExpressResponse {
 /** Middleware that answers denied requests, and settles with the status of the response. */
 export function guard<R extends ExpressRequest, G extends GateMap, N extends GateName<G>>(
   client: GateClient<G>,
-  options: GuardOptions<R, G, N>,
+  options: NodeGuardOptions<R, G, N>,
 ) {
   return async (
     request: R,
     response: ExpressResponse,
     next: (error?: unknown) => void,
   ): Promise<void> => {
-    let verdict: Verdict;
+    let verdict: NodeVerdict;
     try {
-      verdict = await checkRequest(client, request, request.ip, options);
+      const exposed = response.getHeader("Access-Control-Expose-Headers");
+      verdict = await checkNode(client, request, exposed, options);
     } catch (error) {
       return next(error);
     }
-    const { decision, denial } = verdict;
-    if (denial) return deny(response, denial);
+    const { decision, denial, fields } = verdict;
+    for (const [name, value] of Object.entries(fields)) response.setHeader(name, value);
+    if (denial) {
+      response.statusCode = denial.status;
+      response.end(denial.body);
+      return;
+    }
     if (decision === null) return next();
-    setFields(response, decisionFields(decision));
     response.locals.catraca = decision;
     if (decision.ticket) settleOnClose(client, decision, response);
     next();
   };
-}
-
-function deny(response: ExpressResponse, denial: Denial): void {
-  response.statusCode = denial.status;
-  setFields(response, denial.fields);
-  response.end(denial.body);
-}
-
-function setFields(response: ExpressResponse, fields: Record<string, string>): void {
-  for (const [name, value] of Object.entries(fields)) response.setHeader(name, value);
 }
 
 /** Also when the client has gone: without a status, but the check is over. */

@@ -1,11 +1,12 @@
 /** A guard for Fastify. The client's address is `request.ip`: set Fastify's `trustProxy`. */
 import type { Decision, GateMap, GateName } from "../types.js";
-import { checkRequest, settleStatus } from "../guard/check-request.js";
-import type { GateClient, GuardOptions } from "../guard/check-request.js";
-import { decisionFields } from "../guard/fields.js";
+import { settleStatus } from "../guard/check-request.js";
+import type { GateClient } from "../guard/check-request.js";
+import { checkNode } from "../guard/node.js";
+import type { NodeGuardOptions, NodeRequest } from "../guard/node.js";
 
 /** The part of Fastify's request that the guard reads. */
-export interface FastifyRequestLike {
+export interface FastifyRequestLike extends NodeRequest {
   ip: string;
 }
 
@@ -13,6 +14,7 @@ export interface FastifyRequestLike {
 export interface FastifyReplyLike {
   statusCode: number;
   code(status: number): unknown;
+  getHeader(name: string): unknown;
   headers(values: Record<string, string>): unknown;
   send(body: string): unknown;
 }
@@ -23,21 +25,19 @@ export interface FastifyReplyLike {
  */
 export function guard<R extends FastifyRequestLike, G extends GateMap, N extends GateName<G>>(
   client: GateClient<G>,
-  options: GuardOptions<R, G, N>,
+  options: NodeGuardOptions<R, G, N>,
 ) {
   const decisions = new WeakMap<R, Decision>();
 
   const check = async (request: R, reply: FastifyReplyLike): Promise<unknown> => {
-    const { decision, denial } = await checkRequest(client, request, request.ip, options);
+    const exposed = reply.getHeader("access-control-expose-headers");
+    const { decision, denial, fields } = await checkNode(client, request, exposed, options);
+    reply.headers(fields);
     if (denial) {
       reply.code(denial.status);
-      reply.headers(denial.fields);
       return reply.send(denial.body);
     }
-    if (decision) {
-      decisions.set(request, decision);
-      reply.headers(decisionFields(decision));
-    }
+    if (decision) decisions.set(request, decision);
     return undefined;
   };
 

@@ -5,7 +5,7 @@ import type { AddressSource } from "../guard/address.js";
 import { checkRequest, settleStatus } from "../guard/check-request.js";
 import type { GateClient, GuardOptions } from "../guard/check-request.js";
 import { decisionFields } from "../guard/fields.js";
-import { denialResponse } from "../guard/web.js";
+import { denialResponse, isPreflight } from "../guard/web.js";
 
 /** The part of Hono's context that the guard uses. */
 export interface HonoContext {
@@ -16,7 +16,10 @@ export interface HonoContext {
 
 export interface HonoGuardOptions<C extends HonoContext, G extends GateMap, N extends GateName<G>>
   extends GuardOptions<C, G, N> {
-  /** The CORS headers of your responses, if no CORS middleware runs before the guard. */
+  /**
+   * The CORS headers of your responses, if no CORS middleware runs before the guard. Preflights are
+   * then not counted.
+   */
   cors?: HeadersInit;
   /** Where the client's address is; on Node, pass `(c) => getConnInfo(c).remote.address`. */
   address?: AddressSource | ((context: C) => string | undefined);
@@ -28,11 +31,13 @@ export function guard<C extends HonoContext, G extends GateMap, N extends GateNa
   options: HonoGuardOptions<C, G, N>,
 ) {
   return async (context: C, next: () => Promise<void>): Promise<Response | void> => {
-    const { address } = options;
-    const headers = context.req.raw.headers;
+    const { address, cors } = options;
+    const { raw } = context.req;
+    if (cors && isPreflight(raw)) return next();
+    const { headers } = raw;
     const ip = typeof address === "function" ? address(context) : clientAddress(headers, address);
     const { decision, denial } = await checkRequest(client, context, ip, options);
-    if (denial) return denialResponse(denial, options.cors);
+    if (denial) return denialResponse(denial, cors);
     const fields = decision === null ? {} : decisionFields(decision);
     for (const [name, value] of Object.entries(fields)) context.header(name, value);
     // Hono turns an error of the handler into a response before this continues.

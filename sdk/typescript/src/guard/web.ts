@@ -89,6 +89,11 @@ function setFields(headers: Headers, fields: Record<string, string>): Headers {
   return headers;
 }
 
+/** A browser asks by itself before it sends the real request; that one is counted. */
+export function isPreflight({ method, headers }: Request): boolean {
+  return method === "OPTIONS" && headers.has("access-control-request-method");
+}
+
 /** Decides about a request. */
 export async function decideWeb<
   R extends Request,
@@ -101,9 +106,7 @@ export async function decideWeb<
   options: WebGuardOptions<R, A, G, N>,
   rest: A,
 ): Promise<Verdict> {
-  // A browser asks by itself before it sends the real request; that one is counted.
-  const preflight = request.headers.has("access-control-request-method");
-  if (options.cors && request.method === "OPTIONS" && preflight) return UNGATED;
+  if (options.cors && isPreflight(request)) return UNGATED;
   const { address } = options;
   const ip =
     typeof address === "function"

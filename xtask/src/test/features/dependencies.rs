@@ -8,6 +8,8 @@ use catraca_conformance::TestContext;
 
 /// The most crates of the default features, with the library itself and those of build scripts.
 const CRATES_MAX: usize = 40;
+/// The page that names the number of crates.
+const GUIDE: &str = "docs/guide/library.md";
 /// Crates that take seconds to build and that the default features do without. The time itself is
 /// not checked: it depends on the machine (ADR 0027).
 const SLOW: [&str; 6] =
@@ -24,6 +26,11 @@ pub(super) fn run(context: &TestContext) -> Result<()> {
         (2..=CRATES_MAX).contains(&crates),
         "the default features of the library need {crates} crates, and {CRATES_MAX} are allowed: \
          make a new dependency one of a feature (ADR 0027)"
+    );
+    let stated = format!("in {crates} crates,");
+    ensure!(
+        context.repo.read(GUIDE)?.contains(&stated),
+        "{GUIDE} does not contain \"{stated}\": correct the number of crates without features"
     );
     let slow = slow_crates(&tree);
     ensure!(

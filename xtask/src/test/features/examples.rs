@@ -1,5 +1,6 @@
 //! Examples of the library: every public module has one that runs, the first programs of the guides
-//! have at most ten lines, and each example compiles with exactly the features that it requires.
+//! have at most ten lines, each example compiles with exactly the features that it requires, and
+//! commands in documents that run an example name these features.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +10,8 @@ use catraca_conformance::TestContext;
 
 const SOURCE: &str = "crates/catraca/src";
 
-/// Modules whose examples would need a server, a database or the reverse proxy. The tests of the
-/// stores run those programs instead.
-const WITHOUT_EXAMPLE: [&str; 4] = ["http_outcome", "postgres", "records", "redis"];
+/// Modules for the tower layer and the reverse proxy, whose tests run them.
+const WITHOUT_EXAMPLE: [&str; 1] = ["http_outcome"];
 
 /// The guides whose first program is the shortest that does something useful.
 const FIRST_PROGRAMS: [&str; 2] = ["docs/guide/library.md", "docs/guide/tower.md"];
@@ -22,6 +22,8 @@ pub(super) fn run(context: &TestContext) -> Result<()> {
     let unexpected = without.iter().filter(|module| !WITHOUT_EXAMPLE.contains(&module.as_str()));
     let unexpected: Vec<_> = unexpected.collect();
     ensure!(unexpected.is_empty(), "no example runs in these public modules: {unexpected:?}");
+    let needless = WITHOUT_EXAMPLE.iter().find(|module| !without.iter().any(|it| it == *module));
+    ensure!(needless.is_none(), "`{needless:?}` has an example: remove it from the exceptions");
     for page in FIRST_PROGRAMS {
         let lines = first_program(&context.repo.read(page)?);
         println!("{page}: {lines} lines");
@@ -86,16 +88,47 @@ fn check_examples(context: &TestContext) -> Result<()> {
     let text = context.repo.read(super::MANIFEST)?;
     let manifest: toml::Table = text.parse().context("cannot parse a manifest")?;
     let examples = manifest.get("example").and_then(toml::Value::as_array);
+    let documents = example_documents(context)?;
     for example in examples.context("the library has no examples")? {
         let name = example.get("name").and_then(toml::Value::as_str).context("no name")?;
         let features = example.get("required-features").and_then(toml::Value::as_array);
         let features = features.with_context(|| format!("`{name}` requires no features"))?;
         let features: Vec<&str> = features.iter().filter_map(toml::Value::as_str).collect();
         println!("example {name} with {}", features.join(","));
+        for (path, text) in &documents {
+            let wrong = wrong_command(text, name, &features);
+            ensure!(wrong.is_none(), "{path}: `{}` needs {features:?}", wrong.unwrap_or_default());
+        }
         let args = ["--features", &features.join(","), "--example", name, "--profile", "test"];
         context.processes.run(&mut super::cargo(context, "check", &args))?;
     }
     Ok(())
+}
+
+/// The files that may show how to run an example.
+fn example_documents(context: &TestContext) -> Result<Vec<(String, String)>> {
+    let files = context.repo.files()?;
+    let is_document =
+        |path: &String| path.ends_with(".md") || path.starts_with("crates/catraca/examples/");
+    let documents = files.into_iter().filter(is_document);
+    documents.map(|path| Ok((path.clone(), context.repo.read(&path)?))).collect()
+}
+
+/// The first command of a text that runs the example with other features than it requires.
+fn wrong_command(text: &str, example: &str, features: &[&str]) -> Option<String> {
+    // A command in a comment may have several lines.
+    let words: Vec<&str> = text.split_whitespace().filter(|word| *word != "//!").collect();
+    let text = words.join(" ");
+    let commands = text.split("cargo run ").skip(1);
+    let of_example = commands.filter_map(|rest| {
+        let (options, after) = rest.split_once("--example ")?;
+        let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        let name = after.split(|character| !is_name(character)).next()?;
+        (name == example).then_some(options)
+    });
+    let expected = format!("-p catraca --features {} ", features.join(","));
+    let mut wrong = of_example.filter(|options| *options != expected);
+    wrong.next().map(|options| format!("cargo run {options}--example {example}"))
 }
 
 #[cfg(test)]
@@ -108,6 +141,16 @@ mod tests {
         assert!(has_example("//! ```rust\n//! f();\n//! ```"));
         assert!(!has_example("//! ```no_run\n//! f();\n//! ```"));
         assert!(!has_example("/// ```toml\n/// a = 1\n/// ```\nfn f() { \"```\"; }"));
+    }
+
+    #[test]
+    fn a_command_names_the_features_that_its_example_requires() {
+        let text = "//! `cargo run -p catraca\n//! --features axum,client --example shared`, and\n\
+                    $ cargo run -p catraca --features axum --example login\n";
+        assert_eq!(wrong_command(text, "shared", &["axum", "client"]), None);
+        assert_eq!(wrong_command(text, "other", &["cel"]), None);
+        let wrong = "cargo run -p catraca --features axum --example login";
+        assert_eq!(wrong_command(text, "login", &["axum", "cel"]).as_deref(), Some(wrong));
     }
 
     #[test]

@@ -107,13 +107,14 @@ macro_rules! terms_methods {
             /// Like [`Self::cost_from_body`], with a name for each field, by which
             /// [`Self::cost_field_weights`] refers to it.
             #[must_use]
-            pub fn cost_from_named_fields<T: Into<String>>(
+            pub fn cost_from_named_fields<N: Into<String>, T: Into<String>>(
                 mut self,
-                fields: impl IntoIterator<Item = (&'static str, T)>,
+                fields: impl IntoIterator<Item = (N, T)>,
             ) -> Self {
                 let mut from = Table::default();
                 for (name, field) in fields {
-                    from.set(name, Value::Text(field.into()));
+                    let name: String = name.into();
+                    from.set(&name, Value::Text(field.into()));
                 }
                 let mut cost = Table::default();
                 cost.set("from", from);
@@ -125,15 +126,16 @@ macro_rules! terms_methods {
             /// value of an attribute of the request; `default` is for all other values. Can be
             /// called several times.
             #[must_use]
-            pub fn cost_field_weights(
+            pub fn cost_field_weights<N: Into<String>>(
                 mut self,
                 attribute: &str,
                 value: &str,
-                weights: impl IntoIterator<Item = (&'static str, i64)>,
+                weights: impl IntoIterator<Item = (N, i64)>,
             ) -> Self {
                 let mut table = Table::default();
                 for (field, weight) in weights {
-                    table.set(field, weight);
+                    let field: String = field.into();
+                    table.set(&field, weight);
                 }
                 self.table.set_entry("cost", "weight_by", attribute);
                 self.table.set_nested("cost", "weights", value, table);
@@ -161,13 +163,14 @@ macro_rules! terms_methods {
             /// The status of the outcome decides the cost: `"404"`, `"5xx"`, `"none"` or
             /// `"default"`.
             #[must_use]
-            pub fn cost_by_status<P: Into<Price>>(
+            pub fn cost_by_status<T: Into<String>, P: Into<Price>>(
                 mut self,
-                prices: impl IntoIterator<Item = (&'static str, P)>,
+                prices: impl IntoIterator<Item = (T, P)>,
             ) -> Self {
                 let mut table = Table::default();
                 for (status, price) in prices {
-                    table.set(status, Value::from(price.into()));
+                    let status: String = status.into();
+                    table.set(&status, Value::from(price.into()));
                 }
                 self.table.set("cost", table);
                 self

@@ -2,6 +2,8 @@
 //!
 //! Unknown fields are refused.
 
+use std::time::Duration;
+
 use catraca::Span;
 use catraca::Time;
 use catraca::core::lock::LeaseKey;
@@ -215,12 +217,12 @@ impl AcquireLock {
         let request = LockRequest {
             keys: one_or_several("key", "keys", self.key, self.keys)?,
             version_policy: self.version_policy.map(VersionPolicy::from),
-            wait_ms: self.wait_ms,
+            wait: duration("wait_ms", self.wait_ms)?,
             lease: LeaseOptions {
                 tenant: into_boxed(tenant),
                 kind: into_boxed(self.kind),
-                ttl_ms: self.ttl_ms,
-                max_hold_ms: self.max_hold_ms,
+                ttl: duration("ttl_ms", self.ttl_ms)?,
+                max_hold: duration("max_hold_ms", self.max_hold_ms)?,
                 request_id: into_boxed(self.request_id),
                 version: self.version,
                 owner_label: into_boxed(self.owner_label),
@@ -250,8 +252,8 @@ impl HoldSlot {
             lease: LeaseOptions {
                 tenant: into_boxed(tenant),
                 kind: into_boxed(self.kind),
-                ttl_ms: self.ttl_ms,
-                max_hold_ms: self.max_hold_ms,
+                ttl: duration("ttl_ms", self.ttl_ms)?,
+                max_hold: duration("max_hold_ms", self.max_hold_ms)?,
                 request_id: into_boxed(self.request_id),
                 version: self.version,
                 owner_label: into_boxed(self.owner_label),
@@ -268,6 +270,15 @@ impl From<VersionPolicyBody> for VersionPolicy {
             VersionPolicyBody::Opaque => Self::Opaque,
             VersionPolicyBody::Monotonic => Self::Monotonic,
         }
+    }
+}
+
+/// A duration of a body. The terms of the kind have its other bounds.
+pub fn duration(field: &str, millis: Option<i64>) -> Result<Option<Duration>, Problem> {
+    let Some(millis) = millis else { return Ok(None) };
+    match u64::try_from(millis) {
+        Ok(millis) => Ok(Some(Duration::from_millis(millis))),
+        Err(_) => Err(Problem::bad("bad-lock", format!("`{field}` is negative: send 1 or more"))),
     }
 }
 

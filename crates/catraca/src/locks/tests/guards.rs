@@ -75,7 +75,7 @@ async fn a_guard_reports_that_its_lease_ended() {
 async fn a_guard_ends_with_the_longest_hold() {
     let service = service();
     let mut request = request();
-    request.lease.max_hold_ms = Some(10_000);
+    request.lease.max_hold = Some(Duration::from_secs(10));
     let begun = Instant::now();
     let lock = service.lock(request).await.unwrap().unwrap();
     assert_eq!(lock.until_lost().await, LeaseLoss::Expired);
@@ -96,13 +96,17 @@ impl LockService for FailingLocks {
         self.inner.acquire(request).await
     }
 
-    async fn renew(&self, lease: LeaseId, ttl_ms: Option<i64>) -> Result<LeaseRenewal, LockError> {
+    async fn renew(
+        &self,
+        lease: LeaseId,
+        ttl: Option<Duration>,
+    ) -> Result<LeaseRenewal, LockError> {
         let one_less = |left: u32| left.checked_sub(1);
         let left = &self.renewals_left;
         if left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_err() {
             return Err(LockError::Stopping);
         }
-        self.inner.renew(lease, ttl_ms).await
+        self.inner.renew(lease, ttl).await
     }
 
     async fn release(&self, lease: LeaseId) -> Result<ReleaseReply, LockError> {

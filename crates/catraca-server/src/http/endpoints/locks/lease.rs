@@ -17,7 +17,7 @@ use hyper::http::StatusCode;
 use super::{
     ApiRequest, ApiResult, respond_json, respond_json_with_status, retry_after, with_lease_headers,
 };
-use crate::http::bodies::lock_requests::{AcquireLock, EndLease, RenewLock};
+use crate::http::bodies::lock_requests::{AcquireLock, EndLease, RenewLock, duration};
 use crate::http::bodies::problem::Problem;
 use crate::listener::Phase;
 
@@ -128,7 +128,8 @@ pub async fn renew(request: &ApiRequest) -> ApiResult {
     let terms = request.terms();
     let proof = request.proof(&body.lease_id)?;
     let namespace = request.namespace();
-    let renewal = request.locks().renew(namespace, &proof, body.ttl_ms, &terms).await?;
+    let ttl = duration("ttl_ms", body.ttl_ms)?;
+    let renewal = request.locks().renew(namespace, &proof, ttl, &terms).await?;
     match renewal.reply {
         RenewReply::Extended(lease) => {
             let body = RenewedLease::new(&lease, renewal.now);

@@ -5,7 +5,7 @@ use catraca::engine::Credit;
 use catraca::settlement::SettleState;
 use catraca::{
     Catalog, Check, CheckRef, Client, ClientError, Decision, Engine, Error, FailMode, Limiter,
-    Outcome, Settle, Subject,
+    LimiterGate, Outcome, Settle, Subject,
 };
 
 use super::dropping_proxy::AnsweringServer;
@@ -42,6 +42,11 @@ async fn run_program(limiter: &impl Limiter) -> Result<Vec<String>, Error> {
         seen.push(summary(&limiter.check(&login).await?));
     }
     seen.push(summary(&limiter.peek(&Check::new("login", [("ip", "198.51.100.8")])).await?));
+    let gate = LimiterGate::new(limiter, "login", ["ip"]);
+    for _ in 0..3 {
+        seen.push(summary(&gate.check(["198.51.100.9"]).await?));
+    }
+    seen.push(summary(&gate.peek([std::net::Ipv4Addr::LOCALHOST]).await?));
     for (reference, status) in [("E1", 200), ("E2", 404)] {
         let check = Check::new("lookup", payer()).reference(reference);
         let decision = limiter.check(&check).await?;

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::http::{Request, Response, StatusCode};
 use tower::{Layer, ServiceExt, service_fn};
 
-use super::{CATALOG, PATIENCE, client};
+use super::{CATALOG, PATIENCE, builder, client};
 use crate::raw_connection::RawConnection;
 use crate::test_server::TestServer;
 
@@ -25,10 +25,9 @@ const GLUE_MAX: usize = 10;
 #[tokio::test]
 async fn two_processes_share_one_limit_with_ten_lines_of_glue() {
     let server = TestServer::with_catalog(CATALOG);
-    let url = format!("http://{}", server.address);
     let mut programs = Vec::new();
     for _ in 0..2 {
-        let application = axum_shared::application(&url, None).await.unwrap();
+        let application = axum_shared::application(builder(&server.address)).await.unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         programs.push(listener.local_addr().unwrap().to_string());
         let service = application.into_make_service_with_connect_info::<SocketAddr>();
