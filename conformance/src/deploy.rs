@@ -80,7 +80,7 @@ fn is_known(described: &BTreeSet<&str>, name: &str) -> bool {
     described.contains(name) || whole.is_some_and(|whole| described.contains(whole))
 }
 
-/// covers: 004-89
+/// covers: 004-89, X-30, 001-32
 fn alerts(context: &TestContext) -> Result<()> {
     let promtool = find_promtool(context)?;
     for args in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts.test.yml"]] {

@@ -1,19 +1,33 @@
-//! A booking site for many tenants: the curl calls of its own manual, limits of tenants and
-//! clients, and two bookings of one slot.
+//! A booking site for many tenants: the curl calls of its own manual as they are written there, and
+//! limits of tenants and clients.
 
+use std::fs;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::thread;
 
 use anyhow::{Context, Result, ensure};
 
 use super::http_client::{DemoRequest, send};
 use super::stage::Stage;
 use super::upstream::{self, UpstreamRequest, UpstreamResponse};
-use crate::TestContext;
+use crate::{Scratch, TestContext};
 
 const TENANT: [(&str, &str); 1] = [("X-Tenant-Id", "tenant_1")];
-const BOOKING: &str = r#"{"start_at":"2030-01-07T10:00:00Z","duration":30}"#;
+/// The first test of the manual: ten pages, at ten a second.
+const PAGES: &str = r#"for i in {1..10}; do
+  curl -H "X-Tenant-Id: tenant_1" http://localhost:3000/api/services
+  sleep 0.1
+done"#;
+/// The second one: two bookings of one time, at once.
+const BOOKINGS: &str = r#"curl -X POST -H "X-Tenant-Id: tenant_1" \
+  -d '{"start_at": "2024-01-01T10:00:00Z", "duration": 30}' \
+  http://localhost:3000/api/appointments &
+
+curl -X POST -H "X-Tenant-Id: tenant_1" \
+  -d '{"start_at": "2024-01-01T10:00:00Z", "duration": 30}' \
+  http://localhost:3000/api/appointments &
+
+wait"#;
 
 /// The application: pages, and bookings that Catraca's slots keep apart.
 fn answer(request: &UpstreamRequest, api: &str) -> UpstreamResponse {
@@ -53,9 +67,8 @@ pub(super) fn run(context: &TestContext, binary: &Path) -> Result<()> {
     })?;
     let stage = Stage::start(context, binary, "booking", "APP_UPSTREAM", &url)?;
     api.set(stage.api.clone()).ok().context("the address is set twice")?;
-    call_curl(&stage)?;
+    the_manual_runs_as_it_is_written(context, &stage)?;
     limits(&stage)?;
-    race(&stage)?;
     let test = r#"{"action":"test_concurrent_appointments"}"#;
     let report = stage.call("/v1/selftest", test)?;
     println!("> POST /v1/selftest {test}\n< {report}");
@@ -63,20 +76,38 @@ pub(super) fn run(context: &TestContext, binary: &Path) -> Result<()> {
     stage.end()
 }
 
-/// The first manual test of the source, unchanged but for the port: no slug is sent.
-fn call_curl(stage: &Stage) -> Result<()> {
-    let line = "GET /api/services";
-    for number in 1..=10 {
-        let response = send(&stage.proxy, &DemoRequest { line, headers: &TENANT, body: "" })?;
-        ensure!(response.status == 200, "call {number}: {}", response.status);
-        let limit = response.header("x-ratelimit-limit");
-        ensure!(limit.is_some(), "call {number} has no X-RateLimit-Limit");
-        thread::sleep(std::time::Duration::from_millis(100));
-    }
-    println!("> 10 times {line}  X-Tenant-Id: tenant_1, at ten a second");
-    println!("< 200, with X-RateLimit-Limit, -Remaining and -Reset");
+/// covers: 004-68, 004-69, X-35
+fn the_manual_runs_as_it_is_written(context: &TestContext, stage: &Stage) -> Result<()> {
+    let pages = run_script(context, stage, PAGES)?;
     println!("  They reach no limit: sixty a minute and ten a second are allowed.\n");
+    ensure!(pages == [200; 10], "{pages:?}");
+    let bookings = run_script(context, stage, BOOKINGS)?;
+    println!("  One of two bookings of the same time wins.\n");
+    ensure!(bookings == [201, 409], "{bookings:?}");
     Ok(())
+}
+
+/// Runs calls of curl to port 3000 and returns their statuses, sorted. A configuration file of curl
+/// leads them to the proxy, which has a free port.
+fn run_script(context: &TestContext, stage: &Stage, script: &str) -> Result<Vec<u16>> {
+    let folder = Scratch::new("curl")?;
+    let settings = format!(
+        "silent\noutput = \"/dev/null\"\nwrite-out = \"%{{http_code}}\\n\"\nnoproxy = \"*\"\n\
+         connect-to = \"localhost:3000:{}\"\n",
+        stage.proxy
+    );
+    fs::write(folder.path().join(".curlrc"), settings)?;
+    script.lines().for_each(|line| println!("$ {line}"));
+    let mut bash = context.repo.command("bash");
+    let ran = bash.args(["-c", script]).env("CURL_HOME", folder.path()).output()?;
+    let printed = String::from_utf8(ran.stdout)?;
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    ensure!(ran.status.success(), "{}: {printed}{errors}", ran.status);
+    let mut statuses: Vec<u16> =
+        printed.lines().map(|line| line.parse().context("no status")).collect::<Result<_>>()?;
+    statuses.sort_unstable();
+    println!("< {statuses:?}");
+    Ok(statuses)
 }
 
 fn limits(stage: &Stage) -> Result<()> {
@@ -90,22 +121,5 @@ fn limits(stage: &Stage) -> Result<()> {
         200,
         "Another client of the same tenant still can: one attacker does not lock it out.",
     )?;
-    Ok(())
-}
-
-/// The second manual test: two bookings of one slot at the same time.
-fn race(stage: &Stage) -> Result<()> {
-    let line = "POST /api/appointments";
-    let request = DemoRequest { line, headers: &TENANT, body: BOOKING };
-    let mut statuses = thread::scope(|scope| -> Result<Vec<u16>> {
-        let both = [(); 2].map(|()| scope.spawn(|| send(&stage.proxy, &request)));
-        both.into_iter()
-            .map(|one| Ok(one.join().ok().context("a request panicked")??.status))
-            .collect()
-    })?;
-    statuses.sort_unstable();
-    println!("> twice at once: {line}  {BOOKING}\n< {statuses:?}");
-    println!("  One of two bookings of the same slot wins.\n");
-    ensure!(statuses == [201, 409], "{statuses:?}");
     Ok(())
 }

@@ -38,14 +38,10 @@ impl Stage {
         upstream: &str,
     ) -> Result<Self> {
         let folder = Scratch::new("demo")?;
-        let catalog = context.repo.read(&format!("presets/{preset}/catalog.toml"))?;
         let file = folder.path().join("catalog.toml");
-        // A preset with a section of its own takes the address from a variable.
-        let has_proxy = catalog.lines().any(|line| line == "[proxy]");
-        let proxy = "\n[proxy]\nlisten = \"127.0.0.1:0\"\n";
-        fs::write(&file, catalog + if has_proxy { "" } else { proxy })?;
+        fs::write(&file, context.repo.read(&format!("presets/{preset}/catalog.toml"))?)?;
         println!("$ {variable}={upstream} catraca serve -c presets/{preset}/catalog.toml");
-        println!("  with [proxy] listen, and no other program than the demo's upstream\n");
+        println!("  with no other program than the demo's upstream\n");
         let mut server = context.repo.command(&binary.display().to_string());
         server.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
         server

@@ -375,5 +375,7 @@ test('a denial from the copy takes less than 50 microseconds', (context) => {
   const [median, p99] = [times[10_000], times[19_800]];
   context.diagnostic(`median ${median.toFixed(2)} µs, p99 ${p99.toFixed(2)} µs`);
   assert.ok(median < 50, `${median} µs`);
+  // A pause, such as a garbage collection, is among the slowest hundredth.
+  assert.ok(p99 < 50, `p99 ${p99} µs`);
   assert.equal(store.requests().length, before);
 });

@@ -101,7 +101,7 @@ test('a banned customer reads the message and gets the button back after the wai
   await pay(20);
   await page.waitForFunction(() => document.querySelector('.submit-button').disabled);
   assert.match(await message(), /^Houve muitas tentativas sem sucesso/);
-  assert.equal(await button.textContent(), 'Aguarde...');
+  assert.equal(await button.textContent(), 'Espere um momento');
   await page.clock.fastForward(500_000);
   assert.equal(await button.isDisabled(), true);
   await page.clock.fastForward(200_000);

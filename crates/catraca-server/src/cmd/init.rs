@@ -34,7 +34,7 @@ pub fn run(args: &InitArgs) -> Result<Exit> {
     }
     if let Some(imported) = &imported {
         writeln!(out, "{}", imported.summary())?;
-        writeln!(out, "the scenarios test the preset's own values; adapt those that fail")?;
+        writeln!(out, "the scenarios test the catalog with the preset's own values")?;
     }
     let folder = folder.display();
     writeln!(

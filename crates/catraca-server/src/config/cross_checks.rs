@@ -15,8 +15,9 @@ use super::{
 
 /// The URL scheme of a Redis Cluster.
 const CLUSTER: &str = "redis+cluster://";
-/// Fields that only the store in memory has.
-const MEMORY_ONLY_FIELDS: [&str; 2] = ["snapshot", "snapshot_interval"];
+/// Fields that only the store in memory has. `snapshot_interval` is not one of them: a catalog may
+/// take its URL from a variable, and a shared store then ignores the interval.
+const MEMORY_ONLY_FIELDS: [&str; 1] = ["snapshot"];
 /// Fields that only a shared store has.
 const SHARED_ONLY_FIELDS: [&str; 7] = [
     "nodes",

@@ -40,7 +40,7 @@ section! {
         snapshot: Optional<FileName> =
             DefaultValue::Absent("`catraca.snapshot`, beside the records"), Restart;
         /// the time between snapshots; if the process is killed, the counts since the last one are
-        /// lost
+        /// lost. A shared store ignores it
         snapshot_interval: Millis<100, 3_600_000> = DefaultValue::Text("10s"), Restart;
         /// memory for counters, in MiB; see
         /// [sizing](serve.md#sizing-memory-and-floods-of-new-keys)

@@ -66,9 +66,11 @@ pub fn problem(name: &str, title: &str, status: u16, detail: Option<&str>) -> Ve
     })
 }
 
+/// In the order of the DICT's schema, which requires a signature: ours is empty.
 fn write_header(out: &mut XmlWriter, header: &DictHeader<'_>) -> XmlResult {
-    text_element(out, "ResponseTime", &header.at.to_rfc3339())?;
+    out.create_element("Signature").write_empty()?;
     text_element(out, "CorrelationId", header.correlation)?;
+    text_element(out, "ResponseTime", &header.at.to_rfc3339())?;
     header.category.map_or(Ok(()), |category| text_element(out, "Category", category))
 }
 

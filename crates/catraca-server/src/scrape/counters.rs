@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use catraca::Time;
+use catraca::core::cell::block::Origin;
 use catraca::core::policy::Mode;
 use catraca::json::origin_name;
 use prometheus_client::metrics::gauge::Gauge;
@@ -118,7 +119,9 @@ fn add_blocks(family: &CounterFamily, name: &str, policy: &PolicyMetrics) {
     for (mode, counts) in [Mode::Enforce, Mode::Shadow].iter().zip(&policy.blocks) {
         for (origin, count) in ORIGINS.iter().zip(counts) {
             let count = count.load(Ordering::Relaxed);
-            if count > 0 {
+            // `increase()` misses the first block of a series that starts with it.
+            let is_alerted = policy.watch.is_some() && *origin == Origin::Ban;
+            if count > 0 || is_alerted {
                 let pairs =
                     [("policy", name), ("origin", origin_name(*origin)), ("mode", mode.as_str())];
                 family.get_or_create(&labels(pairs)).inc_by(count);

@@ -36,6 +36,15 @@ function waitInWords(seconds) {
   return minutes === 1 ? '1 minuto' : minutes + ' minutos';
 }
 
+/** The number of a customer who has logged in, or else the session. */
+function identityOf(req) {
+  var profile = req.currentCustomer.profile;
+  if (profile) {
+    return profile.customerNo;
+  }
+  return session.sessionID;
+}
+
 function fail(res, status, message, retryAfter) {
   res.setStatusCode(status);
   var body = { success: false, error: true, errorMessage: message };
@@ -69,9 +78,7 @@ function callPaymentApi(form) {
 }
 
 server.post('SubmitPayment', server.middleware.https, function (req, res, next) {
-  var id = req.currentCustomer.profile
-    ? req.currentCustomer.profile.customerNo
-    : session.sessionID;
+  var id = identityOf(req);
 
   if (RateLimitHelper.isBlocked(id)) {
     var wait = waitToShow();

@@ -37,7 +37,8 @@ function makeKey(role, site) {
 
 async function launch(file, port) {
   const args = ['serve', '--listen', `127.0.0.1:${port}`, '--config', file];
-  const child = spawn(BINARY, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const env = Object.assign({ PROXY_LISTEN: '127.0.0.1:0' }, process.env);
+  const child = spawn(BINARY, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
   let log = '';
   child.stderr.on('data', (chunk) => { log += chunk; });
   await new Promise((resolve, reject) => {

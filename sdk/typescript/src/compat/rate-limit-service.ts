@@ -53,7 +53,7 @@ export class RateLimitService {
     return this.#check("public", { ip: this.#ip(request), tenant: tenantId, slug });
   }
 
-  /** The limits of a sensitive endpoint: those of the site, the client and the tenant, at once. */
+  /** The limits of a sensitive endpoint: site, client, address and tenant, at once. */
   endpointRateLimit(
     request: Request,
     endpoint: Endpoint,

@@ -2525,10 +2525,12 @@ export interface components {
             /** @description When the booking begins; now unless given. */
             startAt?: components["schemas"]["Instant"] | null;
         };
-        /** @description Counts, leases and settings of the server. */
+        /** @description Counts of limits and locks, leases, and settings of the server. */
         SelfTestReport: {
             /** @description The oldest leases in your namespace, or of the tenant that your key fixes. */
             active: components["schemas"]["ListedLease"][];
+            /** @description The verdicts of each policy in the last day; null if there are no records to count them in. */
+            limits: components["schemas"]["PolicyTotals"][] | null;
             /** @description Lock attempts in your namespace, or of the tenant that your key fixes. */
             locks: components["schemas"]["LockCounts"];
             /** Format: int64 */

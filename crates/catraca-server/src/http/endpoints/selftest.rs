@@ -17,6 +17,7 @@ use crate::http::bodies::lock_requests::InstantBody;
 use crate::http::bodies::lock_responses::{ListedLease, LockCounts};
 use crate::http::bodies::problem::{Problem, respond_json};
 use crate::http::endpoint::ApiResult;
+use crate::http::endpoints::admin::stats::PolicyTotals;
 use crate::http::request::ApiRequest;
 
 /// No key can be bound to it: the name of a namespace has no spaces.
@@ -24,6 +25,9 @@ const NAMESPACE: &str = " selftest";
 /// Allows five checks a minute, so the sixth is denied.
 const LIMIT: &str = "[policy.selftest]\nby = ['ip']\nwindow = '5 per 1m'\n";
 const BOOKINGS: usize = 16;
+/// What the report counts, to the end of this minute.
+const DAY: Span = Span::from_secs(86_400);
+const MINUTE: Span = Span::from_secs(60);
 
 /// A test to run.
 #[derive(Deserialize, JsonSchema)]
@@ -108,12 +112,14 @@ pub struct SelfTestResult {
     durable: bool,
 }
 
-/// Counts, leases and settings of the server.
+/// Counts of limits and locks, leases, and settings of the server.
 #[derive(Serialize, JsonSchema)]
 pub struct SelfTestReport {
     /// The revision of the catalog in use.
     revision: String,
     policies: usize,
+    /// The verdicts of each policy in the last day; null if there are no records to count them in.
+    limits: Option<Vec<PolicyTotals>>,
     /// The default lifetime of each kind of lock, in milliseconds.
     #[schemars(with = "std::collections::BTreeMap<String, i64>")]
     ttl_ms: Value,
@@ -134,9 +140,13 @@ pub async fn report(request: &ApiRequest) -> ApiResult {
     let tenant = tenant.as_deref();
     let filter = catraca::locks::LeaseFilter { tenant, ..Default::default() };
     let page = locks.list(request.namespace(), &filter, 0, 50).await?;
+    let now = request.app().now();
+    let own = request.caller.bound_namespace();
+    let totals = request.app().totals(own, now.before(DAY), now.after(MINUTE)).await;
     respond_json(&SelfTestReport {
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
+        limits: totals.ok().map(|totals| PolicyTotals::of(&totals)),
         ttl_ms: Value::Object(kinds.collect()),
         locks: (&locks.stats_of(request.namespace(), tenant).await?).into(),
         active: page.leases.iter().map(ListedLease::from).collect(),

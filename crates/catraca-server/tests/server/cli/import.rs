@@ -10,7 +10,7 @@ const PRESET: &str = include_str!("../../../../../presets/checkout/catalog.toml"
 const CONFIGS: &str = "\
 import type { RateLimitConfig } from \"./types.ts\";
 
-/** Nova ação específica */
+/** Exportar um relatório */
 export const NOVA_ACAO: RateLimitConfig = {
   action: \"nova_acao\",
   maxAttempts: 3,
@@ -71,7 +71,7 @@ fn the_importer_states_how_its_windows_differ_from_the_source_and_can_write_both
     let events: Vec<String> = [0, 59, 59, 61, 61, 61].iter().map(event).collect();
     dir.write("events.jsonl", events.concat());
     let sliding = import(&dir, &["configs.ts"]);
-    assert!(sliding.contains("# NOVA_ACAO: Nova ação específica"), "{sliding}");
+    assert!(sliding.contains("# NOVA_ACAO: Exportar um relatório"), "{sliding}");
     assert!(
         sliding.contains("window     = \"3 per 1m\"") && sliding.contains("block      = \"120m\"")
     );

@@ -106,10 +106,14 @@ fn values_of_either_source_are_imported_in_its_own_unit_and_printed_again() {
     let written = dir.run(&["init", "booking", "--env", "millis.env"]);
     assert_eq!(written.code, Some(0), "{written:?}");
     assert!(written.out.contains("not of this preset: NODE_ENV"), "{written:?}");
-    assert!(written.out.contains("own values; adapt those that fail\n\nnext:"), "{written:?}");
+    assert!(written.out.contains("with the preset's own values\n\nnext:"), "{written:?}");
     let printed = variables(&dir, "booking/catalog.toml");
     for line in millis.lines() {
         assert!(printed.contains(&line.to_owned()), "{line}: {printed:?}");
+    }
+    for preset in ["window-block", "booking"] {
+        let tested = dir.run(&["test", &format!("{preset}/{preset}.scenario.toml")]);
+        assert_eq!(tested.code, Some(0), "{tested:?}");
     }
     // Ninety seconds in both, in any unit of the source.
     for (file, gate, subject) in [
@@ -205,6 +209,7 @@ fn a_token_is_known_by_its_hash_alone() {
 #[test]
 fn every_policy_states_what_happens_without_its_store() {
     for (name, text) in [
+        ("soft-ban", include_str!("../../../../../presets/soft-ban/catalog.toml")),
         ("dict", include_str!("../../../../../presets/dict/catalog.toml")),
         ("window-block", include_str!("../../../../../presets/window-block/catalog.toml")),
         ("checkout", include_str!("../../../../../presets/checkout/catalog.toml")),
@@ -213,7 +218,12 @@ fn every_policy_states_what_happens_without_its_store() {
     ] {
         let catalog: toml::Table = text.parse().unwrap();
         for (policy, fields) in catalog["policy"].as_table().unwrap() {
-            assert!(fields.get("on_failure").is_some(), "{name}: {policy}");
+            for field in ["on_failure", "hold"] {
+                assert!(fields.get(field).is_some(), "{name}: {policy}: no {field}");
+            }
+            let says_so =
+                ["on_missing", "otherwise"].iter().any(|field| fields.get(field).is_some());
+            assert!(says_so, "{name}: {policy}: neither on_missing nor otherwise");
         }
     }
 }

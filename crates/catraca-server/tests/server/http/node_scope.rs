@@ -228,4 +228,15 @@ fn presets_with_a_redis_run_on_two_nodes_of_it() {
     assert_eq!(check(&here), "blocked", "after {limit} requests to both");
     assert_eq!(check(&there), "blocked");
     wait_until("both list the block", || blocks(&here).len() == 1 && blocks(&there).len() == 1);
+    let dict = include_str!("../../../../../presets/dict/catalog.toml");
+    let Some(redis) = RedisServer::start() else { return };
+    let [here, there] = [(); 2].map(|()| preset(dict, &redis));
+    let category = r#"{"facts":{"category":"A"}}"#;
+    expect_durable(&here, "PUT /v1/facts/participant/12345678", category);
+    let write = r#"{"gate":"createCidSetFile","subject":{"participant":"12345678"}}"#;
+    assert_eq!(here.json("/v1/check", write).1["allowed"], true);
+    let subject = r#"{"subject":{"participant":"12345678"}}"#;
+    let state = |policy: &str| there.json(&format!("/v1/buckets/{policy}"), subject).1;
+    assert_eq!(state("cids_files_write")["balance"], 197, "the charge of the other node");
+    wait_until("the category", || state("entries_statistics_read")["size"] == 49_500);
 }

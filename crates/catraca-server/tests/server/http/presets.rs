@@ -3,8 +3,6 @@
 use crate::raw_connection::HttpResponse;
 use crate::test_server::{TestServer, catalog_file};
 
-const PROXIES: &str = "[network]\ntrusted_proxies = ['127.0.0.0/8']\n";
-
 fn send_request(server: &TestServer, request: (&str, &str), more: &[(&str, &str)]) -> HttpResponse {
     let described = [("X-Forwarded-Method", request.0), ("X-Forwarded-Uri", request.1)];
     server.request("GET /v1/authorize", &[&described[..], more].concat())
@@ -15,7 +13,8 @@ fn send_request(server: &TestServer, request: (&str, &str), more: &[(&str, &str)
 fn the_routes_of_a_booking_site_take_each_path_to_its_own_limit() {
     let preset = include_str!("../../../../../presets/booking/catalog.toml");
     let server = TestServer::with_catalog(preset);
-    let appointments = ["global", "appointments_client", "appointments_tenant"];
+    let appointments =
+        ["global", "appointments_client", "appointments_address", "appointments_tenant"];
     for (path, policies) in [
         ("/api/appointments/7", &appointments[..]),
         ("/api/appointments/7/notes?all", &appointments),
@@ -81,7 +80,7 @@ fn locks_of_a_booking_site_last_as_environment_variables_say() {
 #[test]
 fn a_banned_customer_is_told_429_and_for_how_long() {
     let preset = include_str!("../../../../../presets/soft-ban/catalog.toml");
-    let server = TestServer::with_catalog(&format!("{preset}\n{PROXIES}"));
+    let server = TestServer::with_catalog(preset);
     let submit = |more: &[(&str, &str)]| {
         send_request(&server, ("POST", "/CheckoutServices-SubmitPayment"), more)
     };

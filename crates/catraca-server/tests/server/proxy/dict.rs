@@ -100,6 +100,30 @@ fn every_operation_has_a_route_to_its_own_bucket() {
     wait_until("the default participant is charged", || tokens(&server, slow, "unset") == 197);
 }
 
+/// DICT has no bucket for them.
+///
+/// covers: 001-08
+#[test]
+fn operations_of_funds_recovery_are_forwarded_and_charge_nothing() {
+    let upstream = TestUpstream::constant(OK);
+    // A limit that would deny if it were in force.
+    let server = ProxyServer::start(&preset(&upstream).replace("1000 per 1m", "1 per 24h"));
+    for line in [
+        "POST /api/v2/funds-recoveries/",
+        "GET /api/v2/funds-recoveries?Participant=12345678",
+        "GET /api/v2/funds-recoveries/1",
+        "PUT /api/v2/funds-recoveries/1",
+        "POST /api/v2/funds-recoveries/1/cancel",
+    ] {
+        let mut client = server.connect();
+        client.send(line, &[("PI-RequestingParticipant", "12345678")], b"");
+        assert_eq!(client.read_response().status, 200, "{line}");
+    }
+    let mut client = server.connect();
+    client.send("POST /api/v2/no-such-operation", &[], b"");
+    assert_eq!(client.read_response().status, 404, "what the catalog does not name");
+}
+
 /// The preset with a worker whose first poll is its only one.
 fn polling(upstream: &TestUpstream) -> String {
     preset(upstream)

@@ -41,6 +41,33 @@ fn the_calls_of_a_booking_sites_manual_pass_unchanged() {
     assert_eq!(send(&server, "GET /api/services", &[]).status, 400, "no tenant");
 }
 
+/// A browser writes its own tenant, and another one in every request.
+///
+/// covers: B-59
+#[test]
+fn sixty_logins_with_sixty_tenants_are_those_of_one_address() {
+    let upstream = TestUpstream::constant(OK);
+    let catalog = BOOKING
+        .replace("http://127.0.0.1:9000", &upstream.url)
+        // A window that a slow machine does not leave.
+        .replace("\"20 per 1m\", \"10 per 1s\"", "\"20 per 24h\"")
+        .replace("\"40 per 1m\", \"20 per 1s\"", "\"40 per 24h\"");
+    let server = ProxyServer::start(&catalog);
+    let passed = |line: &str, address: &str| {
+        let tenants = (0..60).map(|number| format!("tenant_{number}"));
+        let statuses = tenants.map(|tenant| {
+            let headers = [("X-Tenant-Id", &*tenant), ("X-Forwarded-For", address)];
+            send(&server, line, &headers).status
+        });
+        statuses.filter(|status| *status == 200).count()
+    };
+    assert_eq!(passed("POST /api/auth/login", "198.51.100.66"), 20);
+    assert_eq!(passed("POST /api/payments/7", "198.51.100.67"), 40);
+    let headers = [("X-Tenant-Id", "tenant_1"), ("X-Forwarded-For", "198.51.100.7")];
+    let other = send(&server, "POST /api/auth/login", &headers);
+    assert_eq!(other.status, 200, "another address: {other:?}");
+}
+
 /// covers: 002-10, 002-31, 002-32, B-42
 #[test]
 fn a_token_in_a_header_has_its_own_limit_and_an_invented_one_has_none() {

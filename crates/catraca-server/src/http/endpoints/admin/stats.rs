@@ -1,5 +1,6 @@
 //! Statistics from the records: decisions by policy and by action, and the most blocked subjects.
 
+use catraca::app::PeriodTotals;
 use catraca::records::Totals;
 use catraca::{Span, Time};
 use schemars::JsonSchema;
@@ -60,6 +61,15 @@ pub struct PolicyTotals {
     counts: DecisionCounts,
 }
 
+impl PolicyTotals {
+    /// The verdicts of all policies in these totals.
+    pub fn of(totals: &PeriodTotals) -> Vec<Self> {
+        let rows = totals.policies.iter();
+        rows.map(|row| Self { policy: row.name.clone(), counts: DecisionCounts::from(row) })
+            .collect()
+    }
+}
+
 /// Requests of a period by action, which is the gate they name.
 #[derive(Serialize, JsonSchema)]
 pub struct ActionStats {
@@ -102,10 +112,7 @@ pub async fn by_policy(request: &ApiRequest) -> ApiResult {
     let (from, to) = period(request)?;
     let own = request.caller.bound_namespace();
     let totals = request.app().totals(own, from, to).await?;
-    let policies = totals
-        .policies
-        .iter()
-        .map(|row| PolicyTotals { policy: row.name.clone(), counts: DecisionCounts::from(row) });
+    let policies = PolicyTotals::of(&totals);
     // The totals are those of actions: a request has one action, but a verdict of each policy.
     let period = Period::of(from, to, &totals.actions);
     let unlisted_gates = match own {
@@ -113,7 +120,7 @@ pub async fn by_policy(request: &ApiRequest) -> ApiResult {
         None => request.app().engine().undeclared_gates(),
     };
     let callers = callers_of(request);
-    to_json(&PolicyStats { policies: policies.collect(), period, unlisted_gates, callers })
+    to_json(&PolicyStats { policies, period, unlisted_gates, callers })
 }
 
 /// `GET /v1/stats/callers`.

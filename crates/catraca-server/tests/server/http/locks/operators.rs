@@ -132,6 +132,7 @@ fn the_self_test_tries_everything_and_touches_nothing() {
         (&report["locks"]["total"], &report["ttl_ms"]["payment"]),
         (&1.into(), &30_000.into())
     );
+    assert!(report["limits"].is_array(), "the verdicts of policies: {report}");
     assert_eq!(
         report["active"].as_array().unwrap().len(),
         1,

@@ -17,7 +17,8 @@ var Logger = require('dw/system/Logger');
 var catraca = require('*/cartridge/scripts/services/catracaService');
 
 var GATE = 'submit_payment';
-var BLOCK_DURATION_MS = 10 * 60 * 1000;
+/** Ten minutes, as the rule of the payment has it. */
+var BAN_MS = 600000;
 var CONFIRMED_FOR_MS = 5 * 1000;
 var DEFAULT_REASON = 'API rejection';
 /** The service refuses longer reasons. */
@@ -182,9 +183,9 @@ function applyBlock(id, reason) {
   var now = Date.now();
   var why = boundedReason(reason);
   var subject = subjectOf(id, readCopy());
-  var copy = { expire: now + BLOCK_DURATION_MS, of: identityOf(id), at: now, unsent: why };
+  var copy = { expire: now + BAN_MS, of: identityOf(id), at: now, unsent: why };
   writeCopy(copy);
-  var stored = sendBlock(subject, BLOCK_DURATION_MS, why);
+  var stored = sendBlock(subject, BAN_MS, why);
   if (!stored) {
     log().error('a ban until {0} is not stored, and holds in one session only ({1})',
       new Date(copy.expire).toISOString(), why);

@@ -9,7 +9,7 @@
  */
 
 var DEFAULT_MESSAGE = 'O serviço não está disponível no momento. Tente de novo em instantes.';
-var WAIT_LABEL = 'Aguarde...';
+var WAIT_LABEL = 'Espere um momento';
 var DEFAULT_WAIT_S = 60;
 /** setTimeout cannot wait longer. */
 var WAIT_MAX_S = 2147483;
