@@ -48,6 +48,10 @@ fn alternative_name(name: &GeneralName) -> Option<String> {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/checks/certificate.rs"]
+mod certificate_check;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -82,5 +86,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
+    #[test]
+    fn inputs_of_certificate() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/certificate");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_read = certificate_check::check(&std::fs::read(&path).unwrap(), |der| {
+                parse_certificate(der)
+            });
+            assert!(is_read || !path.ends_with("device"), "{}", path.display());
+            count += 1;
+        }
+        assert!(count > 5, "{count}");
     }
 }

@@ -4,9 +4,10 @@
 //! `connection` serves one connection with hyper and `handler` one request: `request_head` refuses
 //! what is ambiguous, `admission` checks, `forward` rewrites heads, `upstream` keeps connections,
 //! `upstream_h2` those of HTTP/2, `exchange` sends the request, `answer_body` passes the response
-//! on while it arrives, and `pending_settle` settles, however the request ends. No rule of a policy
-//! is here.
+//! on while it arrives, and `pending_settle` settles, however the request ends.
+//! `abandoned_requests` bounds those that go on without their client. No rule of a policy is here.
 
+mod abandoned_requests;
 mod admission;
 mod answer_body;
 mod answer_stream;
@@ -19,6 +20,7 @@ mod failure;
 mod forward;
 mod forwarded_headers;
 mod forwarded_path;
+mod forwarded_target;
 mod front_end;
 mod h2_connection;
 mod h2_upload;

@@ -17,6 +17,9 @@ use super::*;
 #[path = "../../../../fuzz/checks/jwt.rs"]
 mod jwt_check;
 
+#[path = "../../../../fuzz/checks/jwks.rs"]
+mod jwks_check;
+
 use jwt_check::{NOW, SECRET};
 
 /// The keys of an issuer.
@@ -298,7 +301,13 @@ fn tokens_are_read_from_bearer_and_unverified_only_on_request() {
     let good = hs256(SECRET.as_bytes(), &json!({"alg": "HS256"}), &claims());
     assert_eq!(claims_of(&of_secret(), &format!("Bearer {good}")), Ok(true));
     assert_eq!(claims_of(&of_secret(), &format!("bearer  {good} ")), Ok(true));
+    // Applications split the line at any white space.
+    assert_eq!(claims_of(&of_secret(), &format!("Bearer\t{good}")), Ok(true));
+    for line in ["Bearer\tx", "Bearer", "bearer ", "Bearer\t \tx y"] {
+        assert_eq!(claims_of(&of_secret(), line), Err(JwtError::Malformed), "{line:?}");
+    }
     assert_eq!(claims_of(&of_secret(), "Basic YTpi"), Ok(false));
+    assert_eq!(claims_of(&of_secret(), "BearerX y"), Ok(false));
     assert_eq!(claims_of(&of_secret(), "Bearer x"), Err(JwtError::Malformed));
     assert_eq!(of_secret().claims_of(&HeaderMap::new(), now), Ok(None));
     let expired = json!({"sub": "ana", "exp": 1});
@@ -333,4 +342,22 @@ fn random_tokens_are_refused_without_a_panic() {
         let token = String::from_utf8(bytes).unwrap();
         assert!(token == good || subject(&verifier, &token).is_err(), "{token}");
     }
+}
+
+/// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
+#[test]
+fn inputs_of_jwks() {
+    let is_accepted = |set: &str, token: &str| {
+        let verifier = verifier(Some(KeySet::parse_jwks(set).ok()?));
+        Some(verifier.verify(token, UNIX_EPOCH + Duration::from_secs(NOW)).is_ok())
+    };
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/jwks");
+    let mut read = 0;
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let input = std::fs::read(entry.unwrap().path()).unwrap();
+        read += usize::from(jwks_check::check(&input, is_accepted));
+        count += 1;
+    }
+    assert!(count > 5 && read > 0, "{read} of {count}");
 }

@@ -36,14 +36,8 @@ impl JwtVerifier {
     ) -> Result<Option<Claims>, JwtError> {
         let authorization = header_once(headers, header::AUTHORIZATION.as_str());
         let authorization = authorization.map_err(|_: AmbiguousValue| JwtError::Malformed)?;
-        let Some((scheme, token)) = authorization.and_then(|line| line.trim().split_once(' '))
-        else {
-            return Ok(None);
-        };
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Ok(None);
-        }
-        self.verify(token.trim(), now).map(Some)
+        let Some(token) = authorization.and_then(bearer_token) else { return Ok(None) };
+        self.verify(token, now).map(Some)
     }
 
     /// The claims of a token.
@@ -94,4 +88,12 @@ impl JwtVerifier {
         };
         if is_accepted { Ok(()) } else { Err(JwtError::Audience) }
     }
+}
+
+/// What follows the scheme `Bearer`, which may be empty; none for another scheme. Applications
+/// split the line at any white space, so a token behind a tab must not count as absent.
+fn bearer_token(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let (scheme, token) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

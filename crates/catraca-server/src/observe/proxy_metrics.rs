@@ -1,8 +1,9 @@
-//! Counts of the reverse proxy: its responses, the failures of upstreams, and settles that were not
-//! applied.
+//! Counts of the reverse proxy: its responses, the failures of upstreams, settles that were not
+//! applied, and requests without their clients.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -63,6 +64,8 @@ pub struct ProxyMetrics {
     responses: [[AtomicU64; CLASSES.len()]; SOURCES.len()],
     upstream_failures: [AtomicU64; CAUSES.len()],
     settle_failures: AtomicU64,
+    /// The number of requests that go on without their clients.
+    pub abandoned: Arc<AtomicUsize>,
     settle_logged: Mutex<Option<Instant>>,
     /// Upstreams that cannot be used, and why.
     unusable: Mutex<BTreeMap<String, String>>,
@@ -121,6 +124,11 @@ impl ProxyMetrics {
         CAUSES.map(|(cause, name)| {
             (name, self.upstream_failures[cause as usize].load(Ordering::Relaxed))
         })
+    }
+
+    /// Requests that go on without their clients.
+    pub fn abandoned_requests(&self) -> usize {
+        self.abandoned.load(Ordering::Relaxed)
     }
 
     /// Settles that were not applied.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use catraca::core::address::forwarded::{ClientAddress, find_client};
 use catraca::core::catalog::{Catalog, Network, PathCase, Route};
@@ -48,6 +49,12 @@ impl CheckInput {
     /// What the rules of the gate read of the response.
     pub fn needs(&self, catalog: &Catalog) -> OutcomeNeeds {
         OutcomeNeeds::of_gate(catalog, &self.gate)
+    }
+
+    /// How long the check can be settled.
+    pub fn hold(&self, catalog: &Catalog) -> Duration {
+        let holds = catalog.policies_of_gate(&self.gate).map(|policy| policy.hold);
+        holds.max().map(Duration::from).unwrap_or_default()
     }
 }
 
@@ -166,7 +173,8 @@ impl Drop for PendingCheck<'_> {
     }
 }
 
-fn unreadable(error: RequestError) -> Problem {
+/// The problem of a request that its route cannot read.
+pub fn unreadable(error: RequestError) -> Problem {
     Problem::new(error.status(), error.code(), error.to_string())
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::runtime::Handle;
+use tokio::time::sleep_until;
 
 use super::answer_stream::{AnswerError, AnswerStream};
 use super::client_phase::ClientPhase;
@@ -139,17 +140,21 @@ impl Body for AnswerBody {
 
 impl Drop for AnswerBody {
     /// A client must not be able to hide a body from the rules by hanging up: the rest is read for
-    /// them, without the client.
+    /// them, without the client. A stream without an end is read until the check is about to end.
     fn drop(&mut self) {
         let Some(mut stream) = self.stream.take() else { return };
-        let is_awaited = stream.settle.as_ref().is_some_and(PendingSettle::awaits_body);
-        let Some(runtime) = Handle::try_current().ok().filter(|_| is_awaited) else { return };
+        let settle = stream.settle.as_ref().filter(|settle| settle.awaits_body());
+        let Some(client) = settle.and_then(PendingSettle::client).map(Arc::clone) else { return };
+        let Ok(runtime) = Handle::try_current() else { return };
+        client.on_gone();
         runtime.spawn(async move {
             let server = Arc::clone(&stream.server);
+            let mut deadline = pin!(sleep_until(client.deadline));
             while stream.settle.as_ref().is_some_and(PendingSettle::awaits_body) {
                 let part = tokio::select! {
                     part = poll_fn(|cx| stream.poll_part(cx)) => part,
                     () = server.connections.wait_until_closed() => return,
+                    () = &mut deadline => return,
                 };
                 match part {
                     Some(Ok(_)) => {}

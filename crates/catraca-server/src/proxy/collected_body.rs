@@ -7,7 +7,7 @@ use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use catraca::core::catalog::Route;
-use catraca::http_request::RequestBody;
+use catraca::http_request::{RequestBody, RequestError};
 use hyper::body::{Body, Frame, Incoming};
 
 use super::failure::UpstreamFailure;
@@ -26,8 +26,8 @@ pub struct CollectedBody {
     pub trailers: Option<TrailerRule>,
     /// The bytes of a whole body that was read.
     whole: Option<Vec<u8>>,
-    /// The number of bytes: as announced, or as many as were read.
-    length: u64,
+    /// The number of bytes as announced; absent if the head does not state it.
+    announced: Option<u64>,
 }
 
 impl CollectedBody {
@@ -40,10 +40,9 @@ impl CollectedBody {
         timeouts: &ProxyTimeouts,
     ) -> Result<Self, UpstreamFailure> {
         let announced = body.size_hint().exact();
-        let length = announced.unwrap_or(0);
         let parts = VecDeque::new();
-        let mut collected = Self { parts, rest: body, trailers: None, whole: None, length };
-        let fits = length <= bytes_max as u64;
+        let mut collected = Self { parts, rest: body, trailers: None, whole: None, announced };
+        let fits = announced.unwrap_or(0) <= bytes_max as u64;
         let needs_length = route.reads_body_length() && announced.is_none();
         if (route.reads_body() && fits) || needs_length {
             Box::pin(collected.collect(bytes_max, timeouts)).await?;
@@ -74,7 +73,6 @@ impl CollectedBody {
                 }
             });
             let Some(part) = part.await? else {
-                self.length = bytes.len() as u64;
                 self.whole = Some(bytes);
                 return Ok(());
             };
@@ -89,15 +87,17 @@ impl CollectedBody {
                 self.parts.push_back(part);
             }
         }
-        self.length = self.length.max(bytes.len() as u64);
         Ok(())
     }
 
-    /// The body as routes read it.
-    pub fn as_request_body(&self) -> RequestBody<'_> {
-        match &self.whole {
-            Some(bytes) => RequestBody::Whole(bytes),
-            None => RequestBody::Uncollected { length: self.length },
+    /// The body as routes read it. A body whose length the route reads, and which neither states it
+    /// nor ends within the limit, is an error: more could follow than is charged.
+    pub fn as_request_body(&self, route: &Route) -> Result<RequestBody<'_>, RequestError> {
+        match (&self.whole, self.announced) {
+            (Some(bytes), _) => Ok(RequestBody::Whole(bytes)),
+            (None, Some(length)) => Ok(RequestBody::Uncollected { length }),
+            (None, None) if route.reads_body_length() => Err(RequestError::BodyTooLarge),
+            (None, None) => Ok(RequestBody::Uncollected { length: 0 }),
         }
     }
 }

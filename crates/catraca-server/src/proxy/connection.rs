@@ -71,7 +71,7 @@ async fn serve_h1(
     // Without `half_close`: a client that has closed is gone, and its request is ended.
     let http = http1_builder().serve_connection(stream, service);
     poll_with_quiet_waker(StoppableConnection::new(http, Arc::clone(&connection))).await;
-    if let Some(tunnel) = proxied.take_tunnel() {
+    if let Some(tunnel) = proxied.close_tunnel_slot() {
         connection.unless_closed(tunnel.run()).await;
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use super::abandoned_requests::AbandonedRequests;
 use super::connection;
 use super::proxied_connection::Proxy;
 use super::upstreams::Upstreams;
@@ -26,7 +27,9 @@ impl ProxyFrontEnd {
         let sweeper =
             Upstreams::sweep_periodically(Arc::downgrade(&upstreams), Arc::downgrade(&context));
         runtime.spawn(sweeper);
-        Self { proxy: Arc::new(Proxy { context, upstreams }) }
+        let abandoned = AbandonedRequests::new(Arc::clone(&context.proxy_metrics.abandoned));
+        let abandoned = Arc::new(abandoned);
+        Self { proxy: Arc::new(Proxy { context, upstreams, abandoned }) }
     }
 }
 

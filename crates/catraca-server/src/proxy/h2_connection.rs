@@ -18,6 +18,10 @@ use crate::listener::ConnectionStream;
 
 /// The most requests of a connection at once.
 const STREAMS_MAX: u32 = 100;
+/// How much of a request may wait for its upstream.
+const STREAM_WINDOW: u32 = 256 << 10;
+/// As much as all streams, so that an upstream that does not read a request cannot stop the others.
+const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_MAX;
 /// The largest head of a request in bytes.
 const HEAD_BYTES_MAX: u32 = 16 << 10;
 /// The most bytes of a response that wait for the client.
@@ -39,6 +43,8 @@ pub async fn serve(stream: ConnectionStream, proxied: &Arc<ProxiedConnection>) {
     let http = http2::Builder::new(executor)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(HEAD_BYTES_MAX)
         .max_send_buf_size(SEND_BYTES_MAX)
         .keep_alive_interval(PING_INTERVAL)

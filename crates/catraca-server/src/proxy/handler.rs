@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::http::{HeaderValue, Request, Response};
 
+use super::abandoned_requests::{ClientPresence, ResponseWait};
 use super::admission::{self, CheckInput};
 use super::collected_body::CollectedBody;
 use super::failure::UpstreamFailure;
@@ -95,7 +96,7 @@ async fn handle(
     body.trailers = TrailerRule::for_request(&head.headers, routed.route, address_header);
     let claims = config.claims_for(routed.route, &head.headers).map_err(Problem::from)?;
     let parts = RequestParts::new(target, &head.headers)
-        .with_body(body.as_request_body())
+        .with_body(body.as_request_body(routed.route).map_err(admission::unreadable)?)
         .with_claims(claims.as_ref())
         .with_certificate(proxied.certificate.as_ref());
     let input = Arc::new(routed.read(&catalog, &parts, &client)?);
@@ -103,8 +104,15 @@ async fn handle(
     let upstreams = proxied.proxy.upstreams.in_order(routed.route, &config.process.proxy);
     let path = routed.forwarded_path(target, &catalog.network)?;
     let uri = forwarded_uri(&path, &path_and_query)?;
-    let (decision, settle) = check(proxied, &input, needs, started).await?;
     let client = client.address;
+    let counted_as = client.network(config.network.ipv6_prefix);
+    let begin = || proxied.proxy.abandoned.begin(counted_as, input.hold(&catalog));
+    // Before the check, so that a request that is refused costs nothing.
+    let presence = needs.body.then(begin).transpose()?;
+    let (decision, mut settle) = check(proxied, &input, needs, started).await?;
+    if let Some(settle) = &mut settle {
+        settle.set_client(presence.clone());
+    }
     let admitted = AdmittedRequest {
         head,
         uri,
@@ -118,30 +126,37 @@ async fn handle(
         phase,
     };
     let shared = Arc::clone(proxied);
-    if !needs.body {
+    let Some(presence) = presence else {
         // Awaited where it is made: it is large, and would be copied.
         return admitted.forward(body, upstreams, config, shared).await;
-    }
+    };
     let forward = Box::pin(admitted.forward(body, upstreams, config, shared));
-    Box::pin(forward_as_task(forward, proxied)).await
+    Box::pin(forward_as_task(forward, presence, proxied)).await
 }
 
 /// Forwards as a task of its own: a client that hangs up must not be able to hide the response from
 /// the rules that read it. It ends with the server, which waits until it is settled.
 async fn forward_as_task(
     forward: impl Future<Output = Result<Response<ProxyBody>, OwnResponse>> + Send + 'static,
+    presence: Arc<ClientPresence>,
     proxied: &ProxiedConnection,
 ) -> Result<Response<ProxyBody>, OwnResponse> {
     let server = Arc::clone(&proxied.proxy.context);
+    let wait = ResponseWait::begin(&presence);
     let forward = tokio::spawn(async move {
-        tokio::select! {
+        let response = tokio::select! {
             response = forward => response,
             () = server.connections.wait_until_closed() => {
                 Err(UpstreamFailure::Broken.problem().into())
             }
-        }
+        };
+        // Until here it counts as abandoned if its client has gone.
+        drop(presence);
+        response
     });
-    forward.await.unwrap_or_else(|error| {
+    let response = forward.await;
+    wait.end();
+    response.unwrap_or_else(|error| {
         // It panicked, which is no fault of the upstream.
         tracing::error!(%error, "a proxied request was not served");
         Err(Problem::internal(&"the request could not be served").into())

@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tracing::error;
 
+use super::abandoned_requests::ClientPresence;
 use super::failure::{CLIENT_GONE, UpstreamFailure};
 use crate::context::ServerContext;
 use crate::listener::Connection;
@@ -90,6 +91,8 @@ pub struct PendingSettle {
     body_copy: Option<BodyCopy>,
     has_head: bool,
     is_complete: bool,
+    /// Present if the request goes on when its client has gone.
+    client: Option<Arc<ClientPresence>>,
 }
 
 impl PendingSettle {
@@ -108,7 +111,18 @@ impl PendingSettle {
             body_copy: None,
             has_head: false,
             is_complete: false,
+            client: None,
         }
+    }
+
+    /// Sets the client without which the request goes on.
+    pub fn set_client(&mut self, client: Option<Arc<ClientPresence>>) {
+        self.client = client;
+    }
+
+    /// The client, if the request goes on when it has gone.
+    pub fn client(&self) -> Option<&Arc<ClientPresence>> {
+        self.client.as_ref()
     }
 
     /// The upstream gave no response: the client gets ours.
@@ -200,7 +214,7 @@ impl PendingSettle {
     fn take(&mut self) -> Option<impl Future<Output = Option<Settlement>> + Send + use<>> {
         let (ticket, guard) = self.ticket.take()?;
         let mut outcome = std::mem::take(&mut self.outcome);
-        if !self.is_complete {
+        if !self.is_complete || self.is_unread(&outcome) {
             self.add_ending(&mut outcome);
         }
         if let Some(copy) = self.body_copy.take() {
@@ -212,6 +226,12 @@ impl PendingSettle {
             drop(guard);
             settlement
         })
+    }
+
+    /// Whether the whole response arrived after its client had gone.
+    fn is_unread(&self, outcome: &Outcome) -> bool {
+        let is_gone = self.client.as_ref().is_some_and(|client| client.is_gone());
+        is_gone && self.has_head && !outcome.headers.iter().any(|(name, _)| name == ENDED)
     }
 
     /// The client hung up, or this server stops. The status of a response that has begun stays:

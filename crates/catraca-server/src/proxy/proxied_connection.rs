@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use catraca::http_request::ClientCertificate;
 use parking_lot::Mutex;
 
+use super::abandoned_requests::AbandonedRequests;
 use super::client_phase::{ClientPhase, OpenRequests};
 use super::forwarded_headers::SenderCache;
 use super::pending_settle::SettleContext;
@@ -21,6 +22,8 @@ pub struct Proxy {
     pub context: Arc<ServerContext>,
     /// The upstreams.
     pub upstreams: Arc<Upstreams>,
+    /// The requests that go on without their clients.
+    pub abandoned: Arc<AbandonedRequests>,
 }
 
 /// A connection of a client, with what its requests need.
@@ -40,8 +43,19 @@ pub struct ProxiedConnection {
     requests: AtomicU64,
     /// The open requests, if the connection can have several at once.
     open_requests: Option<Arc<OpenRequests>>,
-    /// Set by a request after which the connection has another protocol.
-    tunnel: Mutex<Option<Tunnel>>,
+    tunnel: Mutex<TunnelSlot>,
+}
+
+/// The tunnel of a connection that has another protocol after the current response.
+#[derive(Default)]
+enum TunnelSlot {
+    /// No request has set one.
+    #[default]
+    Empty,
+    /// Set by a request.
+    Set(Box<Tunnel>),
+    /// The connection has ended, or runs its tunnel.
+    Closed,
 }
 
 impl ProxiedConnection {
@@ -71,9 +85,13 @@ impl ProxiedConnection {
         ClientPhase::new(self.connection(), self.open_requests.as_ref())
     }
 
-    /// The tunnel that a request has set.
-    pub fn take_tunnel(&self) -> Option<Tunnel> {
-        self.tunnel.lock().take()
+    /// The tunnel that a request has set, when no response follows. A tunnel that is set later ends
+    /// at once: this connection waits for its settle, so that it could not keep the tunnel.
+    pub fn close_tunnel_slot(&self) -> Option<Box<Tunnel>> {
+        match std::mem::replace(&mut *self.tunnel.lock(), TunnelSlot::Closed) {
+            TunnelSlot::Set(tunnel) => Some(tunnel),
+            TunnelSlot::Empty | TunnelSlot::Closed => None,
+        }
     }
 
     /// The connection of the listener.
@@ -81,9 +99,17 @@ impl ProxiedConnection {
         &self.settle.connection
     }
 
-    /// The connection copies bytes after the current response.
+    /// The connection copies bytes after the current response. The tunnel of a client that has gone
+    /// is dropped, which settles its check.
     pub fn set_tunnel(&self, tunnel: Tunnel) {
-        *self.tunnel.lock() = Some(tunnel);
+        let tunnel = Box::new(tunnel);
+        let mut slot = self.tunnel.lock();
+        if matches!(*slot, TunnelSlot::Closed) {
+            // Without the lock: a settle in memory runs in the destructor.
+            drop(slot);
+            return drop(tunnel);
+        }
+        *slot = TunnelSlot::Set(tunnel);
     }
 
     /// Counts a request, and returns whether it states its length twice.

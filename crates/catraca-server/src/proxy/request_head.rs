@@ -14,7 +14,10 @@ const UNCHECKED_PROTOCOLS: [&str; 4] = ["h2c", "h2", "http", "tls"];
 
 /// Checks the head of a request, and returns its path with the query.
 pub fn check(head: &Parts, is_length_ambiguous: bool) -> Result<PathAndQuery, Problem> {
-    if is_length_ambiguous || is_named_by_connection(&head.headers, "content-length") {
+    // HTTP/2 allows several equal lines, and an upstream of HTTP/1.1 would get all of them.
+    let states_twice = head.headers.get_all(header::CONTENT_LENGTH).iter().nth(1).is_some();
+    let is_dropped = is_named_by_connection(&head.headers, "content-length");
+    if is_length_ambiguous || states_twice || is_dropped {
         return Err(ambiguous_length());
     }
     if head.method == Method::CONNECT {

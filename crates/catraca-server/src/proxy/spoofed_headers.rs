@@ -32,9 +32,12 @@ pub fn remove(
         let is_own_address = address_header.is_some_and(|own| own.eq_ignore_ascii_case(&dashed))
             && !is_written_afresh(&dashed);
         let states_address = states_address(&dashed) || is_own_address;
+        // Of a header that the route reads as `x_user`, `x-user` is the second spelling.
         let is_alias = dashed != name;
+        let is_alias_of_route = reads_as_same(route, &dashed);
         (states_address && (is_alias || !is_trusted_proxy))
-            || (is_alias && (counts_everywhere(&dashed) || route_reads(route, &dashed)))
+            || (is_alias && counts_everywhere(&dashed))
+            || is_alias_of_route
     };
     let spoofed: Vec<HeaderName> =
         headers.keys().filter(|name| is_spoofed(name)).cloned().collect();
@@ -51,6 +54,7 @@ fn replaces_request(name: &str) -> bool {
             | "x-original-uri"
             | "x-original-method"
             | "x-original-host"
+            | "x-override-url"
             | "x-rewrite-url"
             | "x-http-method"
             | "x-http-method-override"
@@ -73,7 +77,18 @@ fn states_address(name: &str) -> bool {
             | "x-envoy-external-address"
             | "true-client-ip"
             | "cf-connecting-ip"
+            | "cf-connecting-ipv6"
             | "fastly-client-ip"
+            | "fly-client-ip"
+            | "forwarded-for"
+            | "proxy-client-ip"
+            | "wl-proxy-client-ip"
+            | "x-appengine-user-ip"
+            | "x-azure-clientip"
+            | "x-forwarded"
+            | "x-original-forwarded-for"
+            | "x-proxyuser-ip"
+            | "x-real-client-ip"
     )
 }
 
@@ -120,6 +135,25 @@ fn route_reads(route: &Route, name: &str) -> bool {
     };
     route.sources().any(reads)
 }
+
+/// Whether applications read a header of this name, written with `-`, as one that the route reads.
+fn reads_as_same(route: &Route, dashed: &str) -> bool {
+    let reads = |source: &AttributeSource| match source {
+        AttributeSource::Header(own) => is_dashed_form(own, dashed),
+        _ => false,
+    };
+    route.sources().any(reads)
+}
+
+/// Whether `name`, written with `-` and in lower case, is `dashed`.
+fn is_dashed_form(name: &str, dashed: &str) -> bool {
+    let dash = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    name.len() == dashed.len() && name.bytes().map(dash).eq(dashed.bytes())
+}
+
+#[cfg(test)]
+#[path = "../../../../fuzz/checks/request_headers.rs"]
+mod request_headers_check;
 
 #[cfg(test)]
 mod tests {
@@ -173,6 +207,22 @@ mod tests {
     }
 
     #[test]
+    fn a_route_that_reads_an_underscore_gets_no_second_spelling() {
+        let catalog = Catalog::parse(
+            "[policy.site]\nby = ['user']\nwindow = '1 per 1m'\n\
+             [[route]]\nmatch = '/**'\ngate = 'site'\nset = { user = 'header:X_User' }\n",
+        )
+        .unwrap();
+        let mut headers = HeaderMap::new();
+        for name in ["x-user", "x_user", "x-users"] {
+            headers.append(name, "1".parse().unwrap());
+        }
+        remove(&mut headers, &catalog.routes[0], false, None);
+        assert!(!headers.contains_key("x-user"));
+        assert!(headers.contains_key("x_user") && headers.contains_key("x-users"));
+    }
+
+    #[test]
     fn second_spellings_of_headers_that_count_are_removed() {
         let all = [
             "x_customer",
@@ -187,5 +237,18 @@ mod tests {
             "x-customer",
         ];
         assert_eq!(left(&all, true), ["authorization_", "x-customer", "x_own"]);
+    }
+
+    /// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
+    #[test]
+    fn inputs_of_request_headers() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/request_headers");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let input = std::fs::read(entry.unwrap().path()).unwrap();
+            request_headers_check::check(&input, remove);
+            count += 1;
+        }
+        assert!(count > 5, "{count}");
     }
 }

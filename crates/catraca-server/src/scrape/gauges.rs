@@ -321,7 +321,6 @@ fn by_limit(
     registry.register(name, help, counters);
 }
 
-/// Memory, descriptors and CPU time of the process; memory and descriptors only where `/proc`
 /// The reverse proxy.
 pub fn proxy(registry: &mut Registry, metrics: &ProxyMetrics) {
     let responses = CounterFamily::default();
@@ -340,8 +339,12 @@ pub fn proxy(registry: &mut Registry, metrics: &ProxyMetrics) {
     counter(registry, "proxy_settle_failures", help, metrics.settle_failures());
     let help = "Upstreams of routes to which no request can be sent; /readyz says why";
     gauge(registry, "proxy_upstreams_unusable", help, metrics.unusable().len());
+    let help =
+        "Proxied requests whose clients have gone and whose responses are read for the rules";
+    gauge(registry, "proxy_abandoned_requests", help, metrics.abandoned_requests());
 }
 
+/// Memory, descriptors and CPU time of the process; memory and descriptors only where `/proc`
 /// exists.
 pub fn process(registry: &mut Registry) {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

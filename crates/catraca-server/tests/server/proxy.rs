@@ -1,6 +1,7 @@
 //! The reverse proxy over real sockets: clients written by hand on one side, and upstreams written
 //! by hand on the other.
 
+mod abandoned_requests;
 mod alpn;
 mod answer_rules;
 mod checkout_preset;
@@ -11,6 +12,7 @@ mod grpc_service;
 mod h2;
 mod h2_bodies;
 mod h2_helpers;
+mod h2_smuggling;
 mod h2_upstreams;
 mod helpers;
 mod kills;

@@ -19,8 +19,8 @@ pub enum RequestError {
     BodyUnread,
     /// The body is too long to be read.
     #[error(
-        "the route reads the body of the request, which is too long; send a shorter one, or raise \
-         `[proxy] body_bytes_max`"
+        "the route reads the body of the request, which is too long; send a shorter one, or one \
+         with a Content-Length if only its length counts, or raise `[proxy] body_bytes_max`"
     )]
     BodyTooLarge,
     /// The body is not JSON, or has a key twice.

@@ -39,7 +39,7 @@ pub enum RequestBody<'a> {
     /// A body that was not collected, or is longer than the bound of the front end. A route that
     /// reads its fields refuses the request; its length still counts.
     Uncollected {
-        /// The number of bytes: as announced, or as many as were received.
+        /// The number of bytes that the head of the request announces.
         length: u64,
     },
 }

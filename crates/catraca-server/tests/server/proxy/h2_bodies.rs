@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -9,7 +10,7 @@ use hyper::http::{HeaderMap, Request, Response};
 use tokio::runtime::Runtime;
 
 use super::h2_helpers::{H2TestUpstream, TlsProxy, answer, catalog, read_body};
-use super::helpers::{ProxyServer, wait_until};
+use super::helpers::{ProxyServer, SOON, TestUpstream, response, wait_until};
 
 const LIMIT: &str = "window = '9999 per 1m'";
 const STREAMS_MAX: u32 = 100;
@@ -156,5 +157,46 @@ fn trailers_pass_in_both_directions() {
             assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
             assert_eq!(body.to_bytes(), passed);
         }
+    });
+}
+
+/// Uploads that the upstream does not read stop their own streams, and no other stream of the
+/// connection.
+#[test]
+fn stalled_uploads_leave_room_for_other_streams_of_the_client() {
+    const STALLED: usize = 20;
+    let upstream = TestUpstream::start(|call| {
+        if call.line().contains("/stalled") {
+            loop {
+                std::thread::park();
+            }
+        }
+        let length = call.read_body().len().to_string();
+        call.send(&response("200 OK", "", &length));
+        true
+    });
+    let proxy = TlsProxy::start(&catalog(LIMIT, &upstream.url));
+    Runtime::new().unwrap().block_on(async {
+        let mut client = proxy.client::<CountedBody>(1 << 16).await;
+        let reads: Vec<_> = (0..STALLED).map(|_| Arc::new(AtomicUsize::new(0))).collect();
+        let mut uploads = Vec::new();
+        for read in &reads {
+            let body = CountedBody { left: 1 << 30, read: Arc::clone(read) };
+            let upload = Request::post("https://localhost/stalled").body(body).unwrap();
+            uploads.push(tokio::spawn(client.send_request(upload)));
+        }
+        let sum = || reads.iter().map(|read| read.load(Ordering::SeqCst)).sum::<usize>();
+        // Until nothing moves: each has filled its window, or that of the connection is full.
+        let mut before = usize::MAX;
+        while before != sum() {
+            before = sum();
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        let body = CountedBody { left: 100_000, read: Arc::default() };
+        let upload = Request::post("https://localhost/small").body(body).unwrap();
+        let answer = tokio::time::timeout(SOON, client.send_request(upload)).await;
+        let answer = answer.expect("other streams stop it").unwrap();
+        assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "100000");
+        uploads.iter().for_each(tokio::task::JoinHandle::abort);
     });
 }

@@ -24,7 +24,7 @@ enum FromProxy {
 }
 
 /// The name and a forged value.
-const HEADERS: [(&str, &str, FromProxy); 36] = [
+const HEADERS: [(&str, &str, FromProxy); 50] = [
     ("X-Forwarded-For", FORGED, FromProxy::Counted),
     ("x-forwarded-for", FORGED, FromProxy::Counted),
     ("X_Forwarded_For", FORGED, FromProxy::Dropped),
@@ -47,6 +47,20 @@ const HEADERS: [(&str, &str, FromProxy); 36] = [
     ("CF-Connecting-IP", FORGED, FromProxy::Passed),
     ("X-Cluster-Client-IP", FORGED, FromProxy::Passed),
     ("X-Envoy-External-Address", FORGED, FromProxy::Passed),
+    ("CF-Connecting-IPv6", FORGED, FromProxy::Passed),
+    ("Fly-Client-IP", FORGED, FromProxy::Passed),
+    ("Fly_Client_IP", FORGED, FromProxy::Dropped),
+    ("X-Forwarded", FORGED, FromProxy::Passed),
+    ("Forwarded-For", FORGED, FromProxy::Passed),
+    ("X-Original-Forwarded-For", FORGED, FromProxy::Passed),
+    ("Proxy-Client-IP", FORGED, FromProxy::Passed),
+    ("WL-Proxy-Client-IP", FORGED, FromProxy::Passed),
+    ("X-Azure-ClientIP", FORGED, FromProxy::Passed),
+    ("X-ProxyUser-Ip", FORGED, FromProxy::Passed),
+    ("X-Real-Client-IP", FORGED, FromProxy::Passed),
+    ("X-Appengine-User-IP", FORGED, FromProxy::Passed),
+    ("X_Appengine_User_IP", FORGED, FromProxy::Dropped),
+    ("X-Override-URL", "/forged", FromProxy::Dropped),
     ("X-Original-URL", "/forged", FromProxy::Dropped),
     ("X_Original_URL", "/forged", FromProxy::Dropped),
     ("X-Original-URI", "/forged", FromProxy::Dropped),

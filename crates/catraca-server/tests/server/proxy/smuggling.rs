@@ -12,7 +12,7 @@ use super::helpers::{ProxyServer, SOON, TestUpstream, catalog, wait_until};
 const CASES: &str = include_str!("smuggling_cases.txt");
 /// Follows every case: it is served if the connection survives.
 const END: &str = "GET /end HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-const LIMIT: i64 = 10_000;
+pub const LIMIT: i64 = 10_000;
 
 struct SmugglingCase {
     expectation: &'static str,
@@ -55,7 +55,7 @@ fn unescape(text: &str) -> Vec<u8> {
 
 /// Which of two lengths a back end believes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BelievedLength {
+pub enum BelievedLength {
     ContentLength,
     Chunks,
 }
@@ -63,13 +63,13 @@ enum BelievedLength {
 /// A back end that reads lines without CR, spaces before colons, folded headers, second spellings
 /// and any coding that contains `chunked`, and notes the target of everything that it takes for a
 /// request.
-struct LaxBackEnd {
+pub struct LaxBackEnd {
     url: String,
     targets: Arc<Mutex<Vec<String>>>,
 }
 
 impl LaxBackEnd {
-    fn start(believed: BelievedLength) -> Self {
+    pub fn start(believed: BelievedLength) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let targets = Arc::new(Mutex::new(Vec::new()));
@@ -151,7 +151,7 @@ fn read_lax_chunk(reader: &mut impl BufRead) -> bool {
     copied.is_ok_and(|copied| copied == size)
 }
 
-fn lax_catalog(back_end: &LaxBackEnd) -> String {
+pub fn lax_catalog(back_end: &LaxBackEnd) -> String {
     let url = &back_end.url;
     let policy = |name: &str, path: &str| {
         format!(
@@ -220,7 +220,7 @@ fn the_back_end_gets_no_request_that_was_not_checked() {
 }
 
 /// The back end has got each target at most as often as it was checked, and no other target.
-fn assert_no_desync(back_end: &LaxBackEnd, checked: &dyn Fn(&str) -> i64, what: &str) {
+pub fn assert_no_desync(back_end: &LaxBackEnd, checked: &dyn Fn(&str) -> i64, what: &str) {
     for (target, count) in back_end.counts() {
         let gate = match target.as_str() {
             "/in" => "inner",

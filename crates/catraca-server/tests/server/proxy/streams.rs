@@ -157,3 +157,37 @@ fn the_length_of_an_answer_in_chunks_does_not_count() {
         client.read_until("\r\n");
     }
 }
+
+/// A route whose cost is the length of the body: more than is charged must not pass.
+#[test]
+fn a_long_body_without_a_length_is_refused_if_its_length_counts() {
+    let upstream = TestUpstream::start(|call| {
+        let length = call.read_body().len().to_string();
+        call.send(&response("200 OK", "", &length));
+        true
+    });
+    let url = &upstream.url;
+    let server = ProxyServer::start(&format!(
+        "[policy.site]\nby = ['ip']\nbucket = {{ size = 1000000, refill = '1 per 1h' }}\n\
+         [[route]]\nmatch = '/**'\ngate = 'site'\nupstream = '{url}'\n\
+         cost = {{ bytes_per_unit = 1 }}\n[proxy]\nbody_bytes_max = 1000\n"
+    ));
+    let chunked = |length: usize| {
+        let body = "x".repeat(length);
+        format!(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+             {length:x}\r\n{body}\r\n0\r\n\r\n"
+        )
+    };
+    let mut client = server.connect();
+    client.send_bytes(chunked(1_000).as_bytes());
+    assert_eq!(client.read_response().body, "1000");
+    client.send("POST /", &[], &[b'x'; 5_000]);
+    assert_eq!(client.read_response().body, "5000");
+    assert_eq!(server.remaining("site"), 994_000);
+    let mut client = server.connect();
+    client.send_bytes(chunked(5_000).as_bytes());
+    let answer = client.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (413, "request-body-too-large"));
+    assert_eq!(server.remaining("site"), 994_000);
+}

@@ -1,6 +1,6 @@
 //! Connections that switch to another protocol.
 
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 
 use super::helpers::{ProxyServer, TestUpstream, catalog, wait_until};
 
@@ -149,4 +149,31 @@ fn how_a_tunnel_ended_is_a_header_of_the_outcome() {
     client.send_bytes(b"go\n");
     client.read_to_end_lossy();
     wait_until("the rule has banned", || !server.peek("site").allowed);
+}
+
+/// A rule of the gate reads the body, so that the request goes on without its client.
+#[test]
+fn a_switch_after_its_client_has_gone_returns_the_lease() {
+    let (began, beginnings) = mpsc::channel();
+    let (open, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let upstream = TestUpstream::start(move |call| {
+        began.send(()).unwrap();
+        wait.lock().unwrap().recv().unwrap();
+        call.send(SWITCH);
+        !call.is_closed_by_peer()
+    });
+    let policy = format!("{IN_FLIGHT}\nban = [{{ when = 'body.x == 5', for = '1m' }}]");
+    let server = ProxyServer::start(&catalog(&policy, &upstream));
+    let connections = server.context.connections.count();
+    for _ in 0..3 {
+        let mut client = server.connect();
+        client.send_bytes(upgrade_request());
+        beginnings.recv().unwrap();
+        drop(client);
+        wait_until("the server sees it", || server.metric("catraca_proxy_abandoned_requests") == 1);
+        open.send(()).unwrap();
+        server.wait_for_remaining("site", 2);
+    }
+    wait_until("no connection is left", || server.context.connections.count() == connections);
 }

@@ -1,7 +1,8 @@
 //! Upstreams that do not answer, and routes with several of them.
 
 use std::net::TcpListener;
-use std::sync::{Mutex, mpsc};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::helpers::{ProxyServer, SOON, TestUpstream, catalog, response, wait_until};
@@ -107,10 +108,15 @@ fn named(name: &'static str) -> TestUpstream {
 
 /// A server whose route has these upstreams.
 fn server_with(urls: &[&str]) -> ProxyServer {
+    server_with_settings(urls, "down_time = '1h'\n")
+}
+
+/// The same with settings of `[proxy]`.
+fn server_with_settings(urls: &[&str], settings: &str) -> ProxyServer {
     let list = urls.iter().map(|url| format!("'{url}'")).collect::<Vec<_>>().join(", ");
     ProxyServer::start(&format!(
         "[policy.site]\nby = ['ip']\n{LIMIT}\n[[route]]\nmatch = '/**'\ngate = 'site'\n\
-         upstream = [{list}]\n[proxy]\ndown_time = '1h'\n"
+         upstream = [{list}]\n[proxy]\n{settings}"
     ))
 }
 
@@ -223,4 +229,73 @@ fn a_client_that_sends_too_slowly_gets_a_408() {
         }
     };
     assert_eq!((answer.status, answer.problem_code().as_str()), (408, "body-timeout"));
+}
+
+/// Sends so many requests to a route with two upstreams, and counts the statuses of the failures.
+fn failures(server: &ProxyServer, requests: usize) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for _ in 0..requests {
+        let mut client = server.connect();
+        client.send("POST /", &[], b"body");
+        let answer = client.read_response();
+        match answer.status {
+            200 => assert_eq!(answer.body, "alive"),
+            status => statuses.push(status),
+        }
+    }
+    statuses
+}
+
+#[test]
+fn an_upstream_that_breaks_five_connections_gets_no_requests_for_a_while() {
+    let broken = TestUpstream::start(|call| {
+        call.read_body();
+        false
+    });
+    let alive = named("alive");
+    let server = server_with(&[&broken.url, &alive.url]);
+    assert_eq!(failures(&server, 30), [502; 5]);
+    assert_eq!(broken.connections(), 5);
+}
+
+#[test]
+fn an_upstream_that_does_not_answer_in_time_gets_no_requests_for_a_while() {
+    let silent = TestUpstream::start(|call| {
+        call.read_body();
+        !call.is_closed_by_peer()
+    });
+    let alive = named("alive");
+    let urls = [&*silent.url, &*alive.url];
+    let server = server_with_settings(&urls, "down_time = '1h'\nfirst_byte_timeout = '2s'\n");
+    assert_eq!(failures(&server, 10), [504]);
+    assert_eq!(silent.connections(), 1);
+}
+
+#[test]
+fn an_upstream_that_failed_is_tried_again_after_down_time() {
+    let works = Arc::new(AtomicBool::new(false));
+    let is_working = Arc::clone(&works);
+    let returning = TestUpstream::start(move |call| {
+        call.read_body();
+        let works = is_working.load(Ordering::SeqCst);
+        if works {
+            call.send(&response("200 OK", "", "back"));
+        }
+        works
+    });
+    let alive = named("alive");
+    let urls = [&*returning.url, &*alive.url];
+    let server = server_with_settings(&urls, "down_time = '100ms'\n");
+    // At least the five after which it is marked.
+    let mut failed = 0;
+    wait_until("it has failed five times", || {
+        failed += failures(&server, 2).len();
+        failed >= 5
+    });
+    works.store(true, Ordering::SeqCst);
+    wait_until("it gets requests again", || {
+        let mut client = server.connect();
+        client.send("POST /", &[], b"body");
+        client.read_response().body == "back"
+    });
 }

@@ -14,7 +14,10 @@ use super::super::helpers::SOON;
 const ROLE: &str = "CATRACA_KILL_ROLE";
 const PREFIX: &str = "actor:";
 /// The body of a response of which half is sent.
-const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nhalf";
+const ANSWER: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 8\r\n\r\nhalf";
+const SWITCH: &str =
+    "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nhalfhalf";
 
 /// A process of a case, killed on drop.
@@ -122,6 +125,15 @@ fn serve(mut stream: BufReader<TcpStream>, go: &(Mutex<bool>, Condvar)) {
         if stream.read_exact(&mut body).is_err() {
             return;
         }
+        if matches!(path, "/UpgradePending" | "/TunnelOpen") {
+            if path == "/UpgradePending" {
+                wait_for_go(go);
+            }
+            stream.get_mut().write_all(SWITCH.as_bytes()).unwrap();
+            // The other side ends the connection.
+            let _ = stream.read_to_end(&mut Vec::new());
+            return;
+        }
         report("body");
         match path {
             "/BodyUnderWay" | "/Waiting" => return wait_for_ever(),
@@ -130,18 +142,22 @@ fn serve(mut stream: BufReader<TcpStream>, go: &(Mutex<bool>, Condvar)) {
                 stream.get_mut().write_all(head.as_bytes()).unwrap();
                 return wait_for_ever();
             }
-            "/AnswerUnderWay" | "/Ended" => {
+            "/AnswerUnderWay" | "/AnswerHeld" | "/RestRead" | "/Ended" => {
                 stream.get_mut().write_all(ANSWER.as_bytes()).unwrap();
-                if path == "/AnswerUnderWay" {
+                if matches!(path, "/AnswerUnderWay" | "/AnswerHeld") {
                     return wait_for_ever();
                 }
-                let is_told = go.0.lock().unwrap();
-                drop(go.1.wait_while(is_told, |is_told| !*is_told).unwrap());
+                wait_for_go(go);
                 stream.get_mut().write_all(b"half").unwrap();
             }
             _ => stream.get_mut().write_all(OK.as_bytes()).unwrap(),
         }
     }
+}
+
+fn wait_for_go(go: &(Mutex<bool>, Condvar)) {
+    let is_told = go.0.lock().unwrap();
+    drop(go.1.wait_while(is_told, |is_told| !*is_told).unwrap());
 }
 
 fn wait_for_ever() {
@@ -178,6 +194,8 @@ fn client_process() {
         report("head");
         report(&format!("bytes {}", body.len()));
     }
+    // The other side of a tunnel has ended.
+    drop(stream);
     let status = received.split(' ').nth(1).unwrap_or("none");
     report(&format!("end {status}"));
     // Ends when the test has read that.

@@ -79,7 +79,21 @@ impl Scene {
         let file = catalog_file(&format!(
             "[policy.count]\nby = ['ip']\nwindow = '{LIMIT} per 1h'\n\
              [policy.flight]\nby = ['ip']\ninflight = {LEASES}\nhold = '{hold}'\n\
+             [policy.ban]\nby = ['ip']\nwindow = '{LIMIT} per 1h'\n\
+             ban = [{{ when = 'body.x == 5', for = '1m' }}]\n\
+             [policy.replacing_ban]\nby = ['ip']\nwindow = '{LIMIT} per 1h'\n\
+             ban = [{{ when = 'body.x == 5', for = '1m', status = 400 }}]\n\
              [gate.site]\npolicies = ['count', 'flight']\n\
+             [gate.reading]\npolicies = ['count', 'flight', 'ban']\n\
+             [gate.replacing]\npolicies = ['count', 'flight', 'replacing_ban']\n\
+             [[route]]\nmatch = '/Collecting'\ngate = 'site'\nset = {{ user = 'body:user' }}\n\
+             upstream = 'http://127.0.0.1:{port}'\n\
+             [[route]]\nmatch = '/AnswerHeld'\ngate = 'replacing'\n\
+             upstream = 'http://127.0.0.1:{port}'\n\
+             [[route]]\nmatch = '/RestRead'\ngate = 'reading'\n\
+             upstream = 'http://127.0.0.1:{port}'\n\
+             [[route]]\nmatch = '/UpgradePending'\ngate = 'reading'\n\
+             upstream = 'http://127.0.0.1:{port}'\n\
              [[route]]\nmatch = '/ok'\ngate = 'site'\nupstream = 'http://127.0.0.1:{port}'\n\
              [[route]]\nmatch = '/**'\ngate = 'site'\nupstream = '{scheme}://127.0.0.1:{port}'\n\
              [proxy]\nlisten = '127.0.0.1:0'\nconnect_timeout = '60s'\n{store}"
@@ -131,25 +145,48 @@ impl Scene {
 
     /// Begins a request, and waits until it is in its phase.
     pub fn begin_request(&mut self, phase: KillPhase) {
-        let body = match phase {
-            KillPhase::HeadSent => "",
-            KillPhase::BodyUnderWay => "body",
-            _ => "bodybody",
-        };
-        let head = format!("POST /{phase:?} HTTP/1.1|Host: a|Content-Length: 8||");
-        let argument = format!("{} {head}{body}", self.proxy());
+        let argument = format!("{} {}", self.proxy(), request(phase));
+        let open = self.open_connections();
         let client = Actor::start("client", &argument);
-        for _ in 0..=WHOLE_REQUESTS {
+        let is_checked = !matches!(phase, KillPhase::Collecting | KillPhase::CheckWaiting);
+        for _ in 0..if is_checked { WHOLE_REQUESTS + 1 } else { 0 } {
             self.upstream.wait_for("head");
         }
         match phase {
-            KillPhase::Connecting | KillPhase::HeadSent => {}
-            KillPhase::BodyUnderWay | KillPhase::Waiting => drop(self.upstream.wait_for("body")),
-            KillPhase::HeadReceived => drop(client.wait_for("head")),
-            KillPhase::AnswerUnderWay | KillPhase::Ended => drop(client.wait_for("bytes 4")),
+            KillPhase::Connecting | KillPhase::HeadSent | KillPhase::UpgradePending => {}
+            KillPhase::BodyUnderWay | KillPhase::Waiting | KillPhase::AnswerHeld => {
+                drop(self.upstream.wait_for("body"));
+            }
+            // In `Collecting` it is a 100: the proxy waits for the body.
+            KillPhase::HeadReceived | KillPhase::TunnelOpen | KillPhase::Collecting => {
+                drop(client.wait_for("head"));
+            }
+            KillPhase::AnswerUnderWay | KillPhase::Ended | KillPhase::RestRead => {
+                drop(client.wait_for("bytes 4"));
+            }
+            KillPhase::CheckWaiting => {
+                wait_until("the client has a connection", || self.open_connections() > open);
+            }
         }
         self.client = Some(client);
-        assert_eq!(self.counts().leases, 1);
+        if phase == KillPhase::RestRead {
+            self.kill(Victim::Client);
+        }
+        if phase != KillPhase::CheckWaiting {
+            assert_eq!(self.counts().leases, i64::from(is_checked));
+        }
+    }
+
+    /// The number of open connections of the server.
+    fn open_connections(&self) -> u64 {
+        let text = self.server().request("GET /metrics", &[]).body;
+        let line = text.lines().find(|line| line.starts_with("catraca_connections ")).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// The upstream sends what it has held back.
+    pub fn finish_without_client(&mut self) {
+        self.upstream.tell("go");
     }
 
     /// The upstream sends the rest, and the client gets it.
@@ -195,4 +232,18 @@ impl Scene {
         let status = client.read_response().status;
         status == if victim == Victim::Upstream { 502 } else { 200 }
     }
+}
+
+/// The bytes that the client sends; `|` is the end of a line.
+fn request(phase: KillPhase) -> String {
+    if matches!(phase, KillPhase::UpgradePending | KillPhase::TunnelOpen) {
+        return format!("GET /{phase:?} HTTP/1.1|Host: a|Connection: upgrade|Upgrade: x||");
+    }
+    let (more, body) = match phase {
+        KillPhase::HeadSent => ("", ""),
+        KillPhase::BodyUnderWay => ("", "body"),
+        KillPhase::Collecting => ("Expect: 100-continue|", "body"),
+        _ => ("", "bodybody"),
+    };
+    format!("POST /{phase:?} HTTP/1.1|Host: a|{more}Content-Length: 8||{body}")
 }
