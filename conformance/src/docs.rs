@@ -87,6 +87,9 @@ fn run(context: &TestContext, documents: &[String]) -> Result<()> {
         println!("{document}: {commands} commands");
         if steps.contains(&Step::Postgres) {
             packages::postgres(context)?;
+        }
+        let mut all = steps.iter().filter_map(Step::command);
+        if all.any(|command| command.text.contains("redis-server ")) {
             packages::need(context, "redis-server", "redis-server")?;
         }
         total += commands;

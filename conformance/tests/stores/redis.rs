@@ -1,8 +1,8 @@
 //! The Redis store on real servers, single, under Sentinels and as a cluster: the store contract,
 //! equality with the memory store, concurrent processes, and errors of servers.
 //!
-//! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path; without one the tests
-//! are skipped.
+//! The server is `CATRACA_REDIS_SERVER`, else `redis-server` on the path; if the variable is empty,
+//! the tests are left out.
 
 mod acl;
 mod cluster;

@@ -1,7 +1,8 @@
 //! Private Redis servers for tests: single, under Sentinels or as a cluster.
 //!
-//! The program is `CATRACA_REDIS_SERVER`, else `redis-server` on the path. Servers listen on
-//! loopback and are killed when their guard is dropped.
+//! The program is `CATRACA_REDIS_SERVER`, else `redis-server` on the path. If the variable is
+//! empty, the tests are left out. Servers listen on loopback and are killed when their guard is
+//! dropped.
 
 mod cluster;
 mod sentinels;

@@ -16,6 +16,12 @@ const OPERATIONS: (&str, u32) = ("CATRACA_REDIS_OPERATIONS", 1_000_000);
 const DECISIONS: (&str, u32) = ("CATRACA_REDIS_DECISIONS", 100_000);
 const ROUNDS: (&str, u32) = ("CATRACA_REDIS_ROUNDS", 100);
 
+/// The tests of the service that need a redis-server. What nodes share in PostgreSQL is another
+/// part.
+const SERVICE: [&str; 4] =
+    ["locks::shared::", "http::node_scope::", "http::shared_store::", "http::timeouts::"];
+/// Kills of a proxied request's client, upstream and server, on both stores.
+const KILLS: &str = "proxy::kills::";
 /// What callers of locks see, over HTTP.
 pub(super) const LOCKS: [&str; 4] =
     ["locks::leases::", "locks::operators::", "locks::slots::", "locks::waiting::"];
@@ -32,15 +38,13 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     if context.factor > 1 {
         outages.env("CATRACA_DEEP", "1");
     }
-    // The service's nodes keep their records in PostgreSQL; what they share there is another part.
-    let mut service =
-        tests(context, &["--test", "server", "--", "shared::", "--skip", "postgresql"]);
-    service.env("CATRACA_POSTGRES_BIN", postgres);
+    // Some of its nodes keep their records in PostgreSQL.
+    let mut service = tests(context, &["--test", "server", "--"]);
+    service.args(SERVICE).args(["--skip", "postgresql"]).env("CATRACA_POSTGRES_BIN", postgres);
     if context.factor > 1 {
         service.env("CATRACA_DEEP", "1");
     }
-    // Kills of a proxied request's client, upstream and server, on both stores.
-    let mut kills = tests(context, &["--test", "server", "--", "proxy::kills::", "--nocapture"]);
+    let mut kills = tests(context, &["--test", "server", "--", KILLS, "--nocapture"]);
     if context.factor > 1 {
         kills.env("CATRACA_DEEP", "1");
     }
@@ -57,4 +61,39 @@ fn tests(context: &TestContext, which: &[&str]) -> Command {
     let mut cargo = context.repo.cargo(&["test", "--workspace", "--profile", "ci"]);
     cargo.args(which);
     cargo
+}
+
+#[cfg(test)]
+mod tests {
+    use catraca_conformance::Repo;
+
+    use super::*;
+
+    const TESTS: &str = "crates/catraca-server/tests/server/";
+
+    /// Whether a run with this filter has tests of a module.
+    fn selects(filter: &str, module: &str) -> bool {
+        let module = format!("{module}::");
+        module.contains(filter) || format!("http::{filter}").starts_with(&module)
+    }
+
+    /// Regression: `unit` leaves out what needs Redis, this part selected other modules, and the
+    /// tests of nodes on Redis alone were reported as passed without a server.
+    #[test]
+    fn every_test_of_the_service_that_needs_redis_is_selected() {
+        let repo = Repo::open().unwrap();
+        let files = repo.files().unwrap();
+        let mut modules = Vec::new();
+        for file in files.iter().filter(|file| file.ends_with(".rs")) {
+            let Some(path) = file.strip_prefix(TESTS) else { continue };
+            if repo.read(file).unwrap().contains("RedisServer::start") {
+                modules.push(path.trim_end_matches(".rs").replace('/', "::"));
+            }
+        }
+        assert!(modules.len() >= 4, "{modules:?}");
+        let filters: Vec<&str> = SERVICE.iter().chain(&LOCKS).copied().chain([KILLS]).collect();
+        let is_selected = |module: &String| filters.iter().any(|filter| selects(filter, module));
+        modules.retain(|module| !is_selected(module));
+        assert!(modules.is_empty(), "no run selects {modules:?}; add them to SERVICE");
+    }
 }

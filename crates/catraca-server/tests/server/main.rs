@@ -12,3 +12,4 @@ mod operate;
 mod proxy;
 mod raw_connection;
 mod test_server;
+mod time_bound;

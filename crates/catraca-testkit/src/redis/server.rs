@@ -38,7 +38,7 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server without persistence. `None` if no program is named and none is installed.
+    /// Starts a server without persistence. `None` if the tests on Redis are left out.
     pub fn start() -> Option<Self> {
         Self::start_with(&[])
     }
@@ -50,7 +50,7 @@ impl RedisServer {
     /// If the program exists but does not start.
     pub fn start_with(settings: &[&str]) -> Option<Self> {
         if program().is_none() {
-            println!("skipped: no redis-server found and {PROGRAM_VARIABLE} is not set");
+            println!("skipped: {PROGRAM_VARIABLE} is empty");
             return None;
         }
         let args = [&["--save", "", "--appendonly", "no"], settings].concat();
@@ -196,14 +196,25 @@ impl Drop for RedisServer {
     }
 }
 
-/// The program to start, if there is one. An empty `CATRACA_REDIS_SERVER` disables these tests.
+/// The program to start. Only an empty `CATRACA_REDIS_SERVER` leaves these tests out: a test that
+/// is skipped because a program is missing would be reported as passed.
+///
+/// # Panics
+///
+/// If the variable is not set and no program is installed.
 pub fn program() -> Option<OsString> {
     if let Some(named) = env::var_os(PROGRAM_VARIABLE) {
         return Some(named).filter(|named| !named.is_empty());
     }
-    let path = env::var_os("PATH")?;
+    let path = env::var_os("PATH").unwrap_or_default();
     let mut found = env::split_paths(&path).map(|directory| directory.join("redis-server"));
-    found.find(|file| file.is_file()).map(PathBuf::into_os_string)
+    let installed = found.find(|file| file.is_file()).map(PathBuf::into_os_string);
+    assert!(
+        installed.is_some(),
+        "no redis-server on the path: install it, name it in {PROGRAM_VARIABLE}, or set that \
+         variable to an empty text to leave out the tests on Redis"
+    );
+    installed
 }
 
 /// A new temporary directory.

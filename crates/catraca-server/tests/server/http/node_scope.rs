@@ -3,12 +3,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use catraca_testkit::redis::RedisServer;
 
 use crate::http::admin::{expect_durable, expect_ok};
 use crate::test_server::{TestServer, binary, catalog_file};
+use crate::time_bound::{AGREED, RECOVERED, wait_within};
 
 const POLICIES: &str = r#"
 [attribute.customer]
@@ -21,10 +21,6 @@ by     = ["customer"]
 window = "1 per 1h"
 tier   = [ { when = { plan = "gold" }, window = "5 per 1h" } ]
 "#;
-
-/// The documented delay after which a change at one node applies at every other node, with room
-/// for a busy machine.
-const SOON: Duration = Duration::from_secs(10);
 
 fn node(redis: &RedisServer) -> PathBuf {
     let store = format!("[store]\nurl = {:?}\nnodes = 2\ndeadline = \"1s\"\n", redis.url());
@@ -67,15 +63,6 @@ fn blocks(server: &TestServer) -> Vec<String> {
     rows.map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < SOON, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    println!("{what}: {:?}", begun.elapsed());
-}
-
 /// How many notices Redis has, as text.
 fn notices(redis: &RedisServer) -> String {
     format!("{:?}", redis.command(&["XLEN", "catraca:notices"]))
@@ -94,21 +81,23 @@ fn two_nodes_agree_on_redis_alone() {
     let entry = r#"{"range":"198.51.100.0/24","reason":"scanners"}"#;
     expect_durable(&here, "POST /v1/blocklist", entry);
     let listed = || get(&there, "/v1/blocklist")["entries"][0]["range"].clone();
-    wait_until("a list", || listed() == "198.51.100.0/24");
+    wait_within(AGREED, "a list", || listed() == "198.51.100.0/24");
     assert_eq!(login(&there, "198.51.100.7"), "blocklisted");
     expect_durable(&there, "PUT /v1/facts/customer/ana", r#"{"facts":{"plan":"gold"}}"#);
     let pay = || reason(&here, "pay", r#"{"customer":"ana"}"#);
-    wait_until("a fact", || get(&here, "/v1/facts")["facts"].as_array().unwrap().len() == 1);
+    wait_within(AGREED, "a fact", || {
+        get(&here, "/v1/facts")["facts"].as_array().unwrap().len() == 1
+    });
     assert_eq!([pay(), pay(), pay()], ["ok", "ok", "ok"]);
     block_by_excess(&here, "192.0.2.1");
-    wait_until("a block", || blocks(&there).len() == 1);
+    wait_within(AGREED, "a block", || blocks(&there).len() == 1);
     assert_eq!(blocks(&there), blocks(&here));
     expect_durable(&there, &format!("DELETE /v1/blocks/{}", blocks(&there)[0]), "{}");
-    wait_until("a release", || blocks(&here).is_empty());
+    wait_within(AGREED, "a release", || blocks(&here).is_empty());
     let released = login(&here, "192.0.2.1");
     assert_ne!(released, "blocked");
     expect_durable(&there, "PUT /v1/policies/login/mode", r#"{"mode":"off"}"#);
-    wait_until("the kill switch", || login(&here, "192.0.2.1") == "ok");
+    wait_within(AGREED, "the kill switch", || login(&here, "192.0.2.1") == "ok");
     assert_eq!(get(&here, "/v1/audit")["scope"], "node");
     let keys = redis.command(&["HGETALL", "catraca:rules"]);
     assert!(!format!("{keys:?}").contains("198.51"), "no value in clear");
@@ -121,7 +110,7 @@ fn redis_is_killed(persistence: &[&str]) {
     let there = TestServer::from_file(&node(&redis));
     block_by_excess(&here, "192.0.2.1");
     expect_durable(&here, "POST /v1/blocklist", r#"{"range":"198.51.100.0/24"}"#);
-    wait_until("both", || {
+    wait_within(AGREED, "both", || {
         blocks(&there).len() == 1 && login(&there, "198.51.100.7") == "blocklisted"
     });
     redis.kill();
@@ -134,16 +123,16 @@ fn redis_is_killed(persistence: &[&str]) {
     redis.restart();
     for server in [&here, &there] {
         for ip in ["192.0.2.1", "192.0.2.5"] {
-            wait_until("a block is in force", || login(server, ip) == "blocked");
+            wait_within(RECOVERED, "a block is in force", || login(server, ip) == "blocked");
         }
-        wait_until("the list is", || login(server, "198.51.100.7") == "blocklisted");
-        wait_until("Redis is used", || {
+        wait_within(RECOVERED, "the list is", || login(server, "198.51.100.7") == "blocklisted");
+        wait_within(RECOVERED, "Redis is used", || {
             let body = r#"{"gate":"login","subject":{"ip":"192.0.2.77"}}"#;
             expect_ok(server, "POST /v1/peek", body)["degraded"] == false
         });
     }
     let third = TestServer::from_file(&node(&redis));
-    wait_until("a new node lists them", || blocks(&third).len() == 2);
+    wait_within(AGREED, "a new node lists them", || blocks(&third).len() == 2);
     assert_eq!(login(&third, "198.51.100.7"), "blocklisted");
 }
 
@@ -165,9 +154,9 @@ fn flushall_and_killed_nodes_leave_what_was_acknowledged() {
     let there = TestServer::from_file(&node(&redis));
     block_by_excess(&here, "192.0.2.1");
     expect_durable(&here, "POST /v1/blocklist", r#"{"range":"198.51.100.0/24"}"#);
-    wait_until("the other node knows", || blocks(&there).len() == 1);
+    wait_within(AGREED, "the other node knows", || blocks(&there).len() == 1);
     redis.command(&["FLUSHALL"]);
-    wait_until("the list is back", || {
+    wait_within(RECOVERED, "the list is back", || {
         !format!("{:?}", redis.command(&["HLEN", "catraca:rules"])).contains("(0)")
     });
     here.signal("KILL");
@@ -177,10 +166,10 @@ fn flushall_and_killed_nodes_leave_what_was_acknowledged() {
     // The end of the block has moved by milliseconds when it was written again.
     expect_durable(&there, &format!("DELETE /v1/blocks/{}", blocks(&there)[0]), "{}");
     expect_durable(&there, "DELETE /v1/blocklist", r#"{"range":"198.51.100.0/24"}"#);
-    wait_until("the release is published", || notices(&redis) != before);
+    wait_within(AGREED, "the release is published", || notices(&redis) != before);
     let here = TestServer::from_file(&file);
     assert_ne!(login(&here, "198.51.100.7"), "blocklisted", "it was removed meanwhile");
-    wait_until("the block has ended in its records", || blocks(&here).is_empty());
+    wait_within(AGREED, "the block has ended in its records", || blocks(&here).is_empty());
     here.signal("KILL");
     there.signal("KILL");
     drop((here, there));
@@ -219,15 +208,29 @@ fn presets_with_a_redis_run_on_two_nodes_of_it() {
     assert_eq!(there.post("/v1/locks/acquire", lock).status, 409, "the other node has the lock");
     expect_durable(&here, "POST /v1/blocklist", r#"{"range":"198.51.100.0/24"}"#);
     let blocked = || reason(&there, "global", r#"{"ip":"198.51.100.7"}"#);
-    wait_until("a list", || blocked() == "blocklisted");
+    wait_within(AGREED, "a list", || blocked() == "blocklisted");
     let window_block = include_str!("../../../../../presets/window-block/catalog.toml");
+    two_nodes_block_together(window_block, "api");
+    let checkout = include_str!("../../../../../presets/checkout/catalog.toml");
+    two_nodes_block_together(checkout, "default");
+    two_nodes_share_buckets_and_facts();
+}
+
+/// Together, two nodes of a preset count to its limit, and both list the block.
+fn two_nodes_block_together(catalog: &str, gate: &str) {
     let Some(redis) = RedisServer::start() else { return };
-    let [here, there] = [(); 2].map(|()| preset(window_block, &redis));
-    let check = |server| reason(server, "api", r#"{"ip":"192.0.2.9"}"#);
+    let [here, there] = [(); 2].map(|()| preset(catalog, &redis));
+    let check = |server| reason(server, gate, r#"{"ip":"192.0.2.9"}"#);
     let limit = (0..10_000).take_while(|n| check([&here, &there][n % 2]) == "ok").count();
     assert_eq!(check(&here), "blocked", "after {limit} requests to both");
     assert_eq!(check(&there), "blocked");
-    wait_until("both list the block", || blocks(&here).len() == 1 && blocks(&there).len() == 1);
+    wait_within(AGREED, "both list the block", || {
+        blocks(&here).len() == 1 && blocks(&there).len() == 1
+    });
+}
+
+/// Two nodes of the preset dict charge the same buckets, and learn each other's facts.
+fn two_nodes_share_buckets_and_facts() {
     let dict = include_str!("../../../../../presets/dict/catalog.toml");
     let Some(redis) = RedisServer::start() else { return };
     let [here, there] = [(); 2].map(|()| preset(dict, &redis));
@@ -238,5 +241,6 @@ fn presets_with_a_redis_run_on_two_nodes_of_it() {
     let subject = r#"{"subject":{"participant":"12345678"}}"#;
     let state = |policy: &str| there.json(&format!("/v1/buckets/{policy}"), subject).1;
     assert_eq!(state("cids_files_write")["balance"], 197, "the charge of the other node");
-    wait_until("the category", || state("entries_statistics_read")["size"] == 49_500);
+    let size = || state("entries_statistics_read")["size"] == 49_500;
+    wait_within(AGREED, "the category", size);
 }

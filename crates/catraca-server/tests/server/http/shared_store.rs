@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use catraca_testkit::redis::RedisServer;
 use catraca_testkit::resp::RespValue;
 
 use crate::http::admin::expect_durable;
 use crate::test_server::{TestServer, binary, catalog_file};
+use crate::time_bound::{AGREED, RECOVERED, wait_within};
 use catraca_testkit::postgres::{PASSWORD, PostgresServer};
 
 const POLICIES: &str = r#"
@@ -31,9 +31,6 @@ policies = ["strict"]
 policies = ["browse", "login", "strict"]
 "#;
 
-/// The documented delay after which a change at one node applies at every other node.
-const SOON: Duration = Duration::from_secs(1);
-
 /// The catalog file of a node over these URLs, beside the secret of all nodes.
 fn node(store: &str, records: &str) -> PathBuf {
     let text =
@@ -50,15 +47,6 @@ fn check(server: &TestServer, gate: &str, ip: &str) -> serde_json::Value {
     decision
 }
 
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < SOON * 2, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    println!("{what}: {:?}", begun.elapsed());
-}
-
 #[test]
 fn two_nodes_count_as_one_and_hear_each_others_operators() {
     let Some(redis) = RedisServer::start() else { return };
@@ -72,9 +60,11 @@ fn two_nodes_count_as_one_and_hear_each_others_operators() {
     assert_eq!(seen, [true, true, true, false, false]);
     let entry = r#"{"range":"198.51.100.0/24","reason":"scanners"}"#;
     expect_durable(&here, "POST /v1/blocklist", entry);
-    wait_until("a list", || check(&there, "login", "198.51.100.7")["reason"] == "blocklisted");
+    wait_within(AGREED, "a list", || {
+        check(&there, "login", "198.51.100.7")["reason"] == "blocklisted"
+    });
     expect_durable(&there, "PUT /v1/policies/login/mode", r#"{"mode":"off"}"#);
-    wait_until("the kill switch", || allowed(&here));
+    wait_within(AGREED, "the kill switch", || allowed(&here));
 }
 
 /// For operators whose only server is PostgreSQL.
@@ -93,7 +83,9 @@ fn two_nodes_need_nothing_but_a_database() {
     assert_eq!((&decision["degraded"], &decision["limit"]), (&true.into(), &1.into()));
     assert_eq!(check(&here, "login", "192.0.2.1")["reason"], "blocked", "the block is cached here");
     postgres.run();
-    wait_until("the database is back", || check(&there, "login", "192.0.2.3")["degraded"] == false);
+    wait_within(RECOVERED, "the database is back", || {
+        check(&there, "login", "192.0.2.3")["degraded"] == false
+    });
     assert_eq!(
         check(&there, "login", "192.0.2.1")["reason"],
         "blocked",
@@ -172,7 +164,7 @@ fn a_store_that_dies_is_told_of_and_decided_without() {
     assert_eq!(denied["reason"], "blocked");
     let ip = [("x-forwarded-for", "192.0.2.1")];
     assert_eq!(server.request("GET /v1/gates/pay/authorize", &ip).status, 503);
-    wait_until("readyz", || {
+    wait_within(AGREED, "readyz", || {
         let ready = server.request("GET /readyz", &[]).json();
         ready["ready"] == true && ready["problems"][0]["what"] == "store"
     });
@@ -183,7 +175,9 @@ fn a_store_that_dies_is_told_of_and_decided_without() {
     let refused = server.post("/v1/reset", reset);
     assert_eq!(refused.status, 503, "{}", refused.problem_code());
     redis.restart();
-    wait_until("the store is back", || check(&server, "login", "192.0.2.1")["degraded"] == false);
+    wait_within(RECOVERED, "the store is back", || {
+        check(&server, "login", "192.0.2.1")["degraded"] == false
+    });
     for ip in ["192.0.2.9", "192.0.2.10"] {
         assert_eq!(check(&server, "login", ip)["allowed"], false, "the block was written again");
     }
