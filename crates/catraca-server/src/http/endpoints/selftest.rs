@@ -133,13 +133,15 @@ pub async fn report(request: &ApiRequest) -> ApiResult {
     let tenant = request.caller.allowed_tenant(None)?;
     let tenant = tenant.as_deref();
     let filter = catraca::locks::LeaseFilter { tenant, ..Default::default() };
-    let page = locks.list(request.namespace(), &filter, 0, 50).await?;
+    let namespace = request.namespace();
+    let page = locks.list(namespace, &filter, 0, 50).await?;
+    let stats = locks.stats_of(namespace, tenant).await?;
     respond_json(&SelfTestReport {
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
         ttl_ms: Value::Object(kinds.collect()),
-        locks: (&locks.stats_of(request.namespace(), tenant).await?).into(),
-        active: page.leases.iter().map(ListedLease::from).collect(),
+        locks: LockCounts::new(&[(namespace.to_owned(), stats)]),
+        active: page.leases.iter().map(|lease| ListedLease::new(namespace, lease)).collect(),
     })
 }
 
