@@ -16,6 +16,9 @@ const OPERATIONS: (&str, u32) = ("CATRACA_REDIS_OPERATIONS", 1_000_000);
 const DECISIONS: (&str, u32) = ("CATRACA_REDIS_DECISIONS", 100_000);
 const ROUNDS: (&str, u32) = ("CATRACA_REDIS_ROUNDS", 100);
 
+/// Tests of whole servers that share a Redis, with records in PostgreSQL or of their own.
+const SERVICE: [&str; 4] =
+    ["shared::", "http::node_scope::", "http::shared_store::", "http::timeouts::"];
 /// What callers of locks see, over HTTP.
 pub(super) const LOCKS: [&str; 4] =
     ["locks::leases::", "locks::operators::", "locks::slots::", "locks::waiting::"];
@@ -32,10 +35,9 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
     if context.factor > 1 {
         outages.env("CATRACA_DEEP", "1");
     }
-    // The service's nodes keep their records in PostgreSQL; what they share there is another part.
-    let mut service =
-        tests(context, &["--test", "server", "--", "shared::", "--skip", "postgresql"]);
-    service.env("CATRACA_POSTGRES_BIN", postgres);
+    // What nodes share in PostgreSQL alone is another part.
+    let mut service = tests(context, &["--test", "server", "--"]);
+    service.args(SERVICE).args(["--skip", "postgresql"]).env("CATRACA_POSTGRES_BIN", postgres);
     if context.factor > 1 {
         service.env("CATRACA_DEEP", "1");
     }
