@@ -21,6 +21,8 @@ mod lists;
 mod malformed_input;
 #[path = "catalog/positions.rs"]
 mod positions;
+#[path = "catalog/ranges.rs"]
+mod ranges;
 #[path = "catalog/refills.rs"]
 mod refills;
 #[path = "catalog/valid.rs"]

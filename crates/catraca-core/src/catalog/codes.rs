@@ -27,7 +27,10 @@ pub const CODES: [(&str, &str); 95] = [
     ("bad-text", "A text that cannot be stored."),
     ("bad-upstream", "An upstream that is not an HTTP address."),
     ("bad-value", "A value that no request can have."),
-    ("bad-variable", "A variable with invalid syntax, or with a value that is too long."),
+    (
+        "bad-variable",
+        "A variable with invalid syntax, or with a value that is too long or has a second unit.",
+    ),
     (
         "bad-weight",
         "Weights of a cost that are incomplete, or by a value that tickets do not have.",

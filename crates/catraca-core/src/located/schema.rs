@@ -152,8 +152,13 @@ impl ValueSchema {
         Self::Duration { least: Span::from_micros(1), most }
     }
 
+    /// A finite duration, at least this long.
+    pub const fn duration_from(least: Span) -> Self {
+        Self::Duration { least, most: LONGEST }
+    }
+
     /// A finite duration above zero.
-    pub const DURATION: Self = Self::duration_up_to(LONGEST);
+    pub const DURATION: Self = Self::duration_from(Span::from_micros(1));
     /// A duration above zero, or `forever`.
     pub const DURATION_OR_FOREVER: Self = Self::duration_up_to(Span::FOREVER);
 }

@@ -67,11 +67,14 @@ fn what_is_no_variable_is_refused_and_so_is_one_that_holds_too_much() {
         ("${A-B}", "bad-variable"),
         ("${É}", "bad-variable"),
         ("${LONG:1}", "bad-variable"),
+        // Regression: a value of `1m` before `s` was a millisecond.
+        ("${MINUTE}s", "bad-variable"),
+        ("${NONE:5m}s", "bad-variable"),
         ("${NONE}", "unset-variable"),
         ("${EMPTY}", "unset-variable"),
     ] {
         let text = format!("[server]\nlisten = '{written}'\n");
-        let set = [("A", "x"), ("LONG", long.as_str()), ("EMPTY", "")];
+        let set = [("A", "x"), ("LONG", long.as_str()), ("EMPTY", ""), ("MINUTE", "1m")];
         assert_eq!(read_with(&text, &set).unwrap_err()[0], code, "{written}");
     }
 }

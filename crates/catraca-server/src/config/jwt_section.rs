@@ -79,6 +79,7 @@ impl SettingKind for Algorithms {
 
     fn read(_: &SettingContext<'_>, report: &mut Report, node: Node<'_>) -> Option<Vec<Algorithm>> {
         let texts = node.texts(report, "a list of algorithms such as [\"RS256\"]")?;
+        require_items(report, node, texts.len())?;
         let items = texts.into_iter();
         let read: Vec<_> =
             items.map(|(item, _)| scalar::keyword(report, item, Algorithm::WORDS)).collect();
@@ -116,6 +117,7 @@ impl SettingKind for PlainTexts {
 
     fn read(_: &SettingContext<'_>, report: &mut Report, node: Node<'_>) -> Option<Vec<String>> {
         let texts = node.texts(report, "a list of texts such as [\"https://api.example.org\"]")?;
+        require_items(report, node, texts.len())?;
         let read: Vec<_> = texts.into_iter().map(|(item, _)| plain_text(report, item)).collect();
         read.into_iter().collect()
     }
@@ -123,6 +125,16 @@ impl SettingKind for PlainTexts {
     fn absent() -> Option<Vec<String>> {
         Some(Vec::new())
     }
+}
+
+/// Refuses an empty list: without the field every value is accepted, and `[]` looks like none.
+fn require_items(report: &mut Report, node: Node<'_>, count: usize) -> Option<()> {
+    if count > 0 {
+        return Some(());
+    }
+    let fix = "name at least one, or remove the field to accept all";
+    report.error("bad-value", node.location, "the list is empty", fix);
+    None
 }
 
 fn plain_text(report: &mut Report, node: Node<'_>) -> Option<String> {

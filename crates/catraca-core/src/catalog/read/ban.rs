@@ -76,8 +76,7 @@ pub(super) static WATCH: TableSchema = TableSchema {
         FieldSchema::new("above", ValueSchema::Percent, "the share above which the key is banned")
             .require(),
         FieldSchema::new("min", schema::COUNT, "the fewest outcomes that are judged").require(),
-        FieldSchema::new("per", ValueSchema::DURATION, "the span in which outcomes count")
-            .require(),
+        FieldSchema::new("per", PER, "the span in which outcomes count").require(),
         FieldSchema::new(
             "ban",
             block::PENALTY,
@@ -87,6 +86,9 @@ pub(super) static WATCH: TableSchema = TableSchema {
     ],
 };
 
+/// Each slice has at least one microsecond.
+const PER_MIN: Span = Span::from_micros(SLICES as i64);
+const PER: ValueSchema = ValueSchema::duration_from(PER_MIN);
 /// The reason of a ban whose rule gives none.
 const REASON: &str = "API rejection";
 
@@ -300,8 +302,7 @@ fn above(report: &mut Report, node: Node<'_>) -> Option<Percent> {
 
 fn per(report: &mut Report, node: Node<'_>) -> Option<Span> {
     let per = scalar::duration(report, node)?;
-    // Each slice has at least one microsecond.
-    if per.micros() < SLICES as i64 {
+    if per < PER_MIN {
         let message = format!("`{per}` cannot be counted in {SLICES} slices");
         report.error("bad-duration", node.location, message, "write a duration such as \"24h\"");
         return None;

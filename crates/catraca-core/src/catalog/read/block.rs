@@ -8,11 +8,14 @@ use crate::limit::Penalty;
 use crate::located::{FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema};
 use crate::time::Span;
 
-/// The length of a block or ban: one duration, or an escalation.
-pub(super) const PENALTY: ValueSchema = ValueSchema::AnyOf(&[
+/// The length of a block on excess, where zero means none: one duration, or an escalation.
+pub(super) const PENALTY_OR_NONE: ValueSchema = ValueSchema::AnyOf(&[
     ValueSchema::Duration { least: Span::ZERO, most: Span::FOREVER },
     ValueSchema::Table(&ESCALATION),
 ]);
+/// The length of a ban.
+pub(super) const PENALTY: ValueSchema =
+    ValueSchema::AnyOf(&[ValueSchema::DURATION_OR_FOREVER, ValueSchema::Table(&ESCALATION)]);
 
 /// The fields of an escalation.
 pub(super) static ESCALATION: TableSchema = TableSchema {

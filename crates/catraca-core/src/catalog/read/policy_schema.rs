@@ -1,7 +1,7 @@
 //! The fields of `[policy.NAME]`.
 
 use super::ban::{BAN, WATCH};
-use super::block::PENALTY;
+use super::block::PENALTY_OR_NONE;
 use super::bounds::{BANS_MAX, HOLD_MAX, REMEMBER_MAX, TIERS_MAX};
 use super::key_parts;
 use super::policy::{MODES, ON_FAILURE, ON_MISSING};
@@ -16,7 +16,7 @@ use crate::request::COST_MAX;
 /// `block` of a policy or of a tier.
 pub(super) const BLOCK: FieldSchema = FieldSchema::new(
     "block",
-    PENALTY,
+    PENALTY_OR_NONE,
     "a request over the limit blocks the key for this long; `{ first, factor, max, forget }` makes \
      repeated blocks longer, see below; lint warns about a block that is shorter than the window",
 );

@@ -54,7 +54,7 @@ pub(super) static ROUTE: TableSchema = TableSchema {
     ],
 };
 
-const UPSTREAM: ValueSchema = ValueSchema::Url(&["http", "https", "h2c"]);
+const UPSTREAM: ValueSchema = ValueSchema::Url(&upstream::SCHEMES);
 
 /// Reads all routes.
 pub(super) fn read(

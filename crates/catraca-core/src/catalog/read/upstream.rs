@@ -8,6 +8,9 @@ use std::net::Ipv6Addr;
 use super::bounds::UPSTREAMS_MAX;
 use crate::located::{Node, Report};
 
+/// HTTP/1.1, HTTP with TLS, and HTTP/2 without it.
+pub(super) const SCHEMES: [&str; 3] = ["http", "https", "h2c"];
+
 /// Reads one URL or a list of them.
 pub(super) fn read(report: &mut Report, node: Node<'_>) -> Option<Vec<String>> {
     let texts = node.texts(report, "an address such as \"http://127.0.0.1:9000\"")?;
@@ -47,7 +50,7 @@ fn url(text: &str) -> Result<String, &'static str> {
     const NOT_HTTP: &str = "is not the address of an HTTP server";
     let (scheme, rest) = text.split_once("://").ok_or(NOT_HTTP)?;
     let scheme = scheme.to_ascii_lowercase();
-    if !matches!(&*scheme, "http" | "https" | "h2c") {
+    if !SCHEMES.contains(&&*scheme) {
         return Err(NOT_HTTP);
     }
     let authority = rest.strip_suffix('/').unwrap_or(rest);

@@ -83,7 +83,11 @@ impl<'a> VariableSubstitution<'a> {
                 report_not_a_variable(report, location);
                 return result;
             };
-            result.push_str(&self.value_of(report, location, inside));
+            let value = self.value_of(report, location, inside);
+            if has_unit_twice(&value, after) {
+                report_second_unit(report, location, inside, &value);
+            }
+            result.push_str(&value);
             rest = after;
         }
         result.push_str(rest);
@@ -130,6 +134,22 @@ fn is_in_bounds(report: &mut Report, location: SourceLocation, name: &str, value
         report.error_hiding("bad-variable", location, location, message, fix);
     }
     is_in_bounds
+}
+
+/// Whether a number with a unit is followed by another unit: `1m` before `s` would be `1ms`, which
+/// is a valid duration of another length.
+fn has_unit_twice(value: &str, after: &str) -> bool {
+    let is_quantity = value.starts_with(|c: char| c.is_ascii_digit())
+        && value.ends_with(|c: char| c.is_ascii_alphabetic());
+    is_quantity && after.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+fn report_second_unit(report: &mut Report, location: SourceLocation, inside: &str, value: &str) {
+    let name = inside.split(':').next().unwrap_or_default();
+    let shown = value.escape_debug();
+    let message = format!("`{shown}` of the variable `{name}` has a unit, and another one follows");
+    let fix = "set it to a number without a unit, or remove the unit after the variable";
+    report.error_hiding("bad-variable", location, location, message, fix.to_owned());
 }
 
 fn report_not_a_variable(report: &mut Report, location: SourceLocation) {
