@@ -11,5 +11,6 @@ pub(super) mod privacy_rows;
 pub(super) mod queries;
 pub(super) mod restore;
 pub(super) mod retention;
+pub(super) mod single_values;
 pub(super) mod value;
 pub(super) mod write;

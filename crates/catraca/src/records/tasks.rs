@@ -9,13 +9,11 @@ use catraca_core::time::Time;
 
 use super::Records;
 use super::ack::{Ack, Receipt};
-use super::database::{
-    Access, Database, DatabaseResult, PurgeCounts, SweepResult, row, transaction,
-};
-use super::error::{DatabaseError, RecordsError};
+use super::database::{Database, DatabaseResult, PurgeCounts, SweepResult};
+use super::error::RecordsError;
 use super::privacy::ErasureCounts;
 use super::record::AttributeValue;
-use super::sql::value::values;
+use super::sql::single_values::{IDENTITY, SECRET};
 use super::sql::{privacy_rows, retention};
 use super::sqlite::beside;
 use super::writer::count_records;
@@ -110,17 +108,14 @@ impl Records {
     pub(crate) fn bind_secret(&self, id: &str) -> Result<(), RecordsError> {
         let id_to_store = id.to_owned();
         let stored =
-            self.run_on_writer(move |database| store_once(database, &SECRET, &id_to_store))?;
+            self.run_on_writer(move |database| SECRET.store_once(database, &id_to_store))?;
         compare_secrets(&stored, id)
     }
 
     /// Fails if the records are bound to another secret; writes nothing.
     #[cfg(feature = "shared")]
     pub(crate) fn check_secret(&self, id: &str) -> Result<(), RecordsError> {
-        let select = |database: &mut dyn Database| -> DatabaseResult<Option<String>> {
-            row(database, SECRET.select, &[], |row| row.get(0))
-        };
-        let stored = self.run_on_writer(select)?;
+        let stored = self.run_on_writer(|database| SECRET.load(database))?;
         stored.map_or(Ok(()), |stored| compare_secrets(&stored, id))
     }
 
@@ -129,7 +124,7 @@ impl Records {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| RecordsError(error.to_string()))?;
         let id = format!("{:032x}", u128::from_le_bytes(bytes));
-        self.run_on_writer(move |database| store_once(database, &IDENTITY, &id))
+        self.run_on_writer(move |database| IDENTITY.store_once(database, &id))
     }
 
     /// Writes a copy to a new file, which appears complete or not at all; writes continue
@@ -190,26 +185,6 @@ impl Records {
     }
 }
 
-/// The statements of a table with a single row, which is written once.
-struct SingleValue {
-    insert: &'static str,
-    select: &'static str,
-    missing: &'static str,
-}
-
-const SECRET: SingleValue = SingleValue {
-    insert: "INSERT INTO catraca.secrets (id)
-        SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM catraca.secrets)",
-    select: "SELECT id FROM catraca.secrets",
-    missing: "the table `secrets` is empty: the fingerprint of the secret is missing",
-};
-const IDENTITY: SingleValue = SingleValue {
-    insert: "INSERT INTO catraca.identity (id)
-        SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM catraca.identity)",
-    select: "SELECT id FROM catraca.identity",
-    missing: "the table `identity` is empty: the identity of the records is missing",
-};
-
 /// Compares the secret to which records are bound with the present one.
 fn compare_secrets(stored: &str, id: &str) -> Result<(), RecordsError> {
     if stored == id {
@@ -229,17 +204,4 @@ fn compare_secrets(stored: &str, id: &str) -> Result<(), RecordsError> {
          would not be found: bring the old secret back; to change it, put the new one above \
          it in the same file"
     )))
-}
-
-/// Stores a value if there is none yet. Returns the stored one.
-fn store_once(
-    database: &mut dyn Database,
-    table: &SingleValue,
-    id: &str,
-) -> DatabaseResult<String> {
-    transaction(database, Access::Write, |database| {
-        database.add(table.insert, &values![id])?;
-        let stored = row(database, table.select, &[], |row| row.get(0))?;
-        stored.ok_or_else(|| DatabaseError::Bad(table.missing.to_owned()))
-    })
 }
