@@ -10,7 +10,8 @@ use catraca_core::catalog::Catalog;
 use catraca_core::json_path::JsonPath;
 use catraca_core::outcome::{BodySize, Outcome, OutcomeBody};
 use catraca_core::policy::Policy;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use catraca_core::request::STATUSES;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use stream_costs::StreamCosts;
 
 /// The media type of event streams.
@@ -45,6 +46,12 @@ impl OutcomeNeeds {
             self.replaces |= ban.status_of_answer().is_some();
         }
     }
+}
+
+/// The outcome of a response with this status. An outcome has a status up to 599; servers may send
+/// larger ones, which clients treat as a 5xx.
+pub fn outcome_of_status(status: StatusCode) -> Outcome {
+    Outcome::status(status.as_u16().min(*STATUSES.end()))
 }
 
 /// Adds all lines of a header to an outcome as one value, unless one of them is not ASCII.

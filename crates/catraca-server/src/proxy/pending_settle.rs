@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
 use catraca::core::request::DEFAULT_NAMESPACE;
-use catraca::http_outcome::{BodyCopy, OutcomeNeeds, add_header};
+use catraca::http_outcome::{BodyCopy, OutcomeNeeds, add_header, outcome_of_status};
 use catraca::settlement::Settlement;
 use catraca::{CheckRef, Outcome, Settle};
 use hyper::http::{HeaderMap, HeaderName, StatusCode, header, response};
@@ -134,7 +134,7 @@ impl PendingSettle {
     /// Reads the head of the response.
     pub fn on_head(&mut self, head: &response::Parts) {
         self.has_head = true;
-        self.outcome = Outcome::status(head.status.as_u16());
+        self.outcome = outcome_of_status(head.status);
         if self.needs.headers {
             let names: Vec<&HeaderName> = head.headers.keys().collect();
             names.into_iter().for_each(|name| add_header(&mut self.outcome, &head.headers, name));

@@ -26,6 +26,12 @@ pub enum RequestError {
     /// The body is not JSON, or has a key twice.
     #[error("the route reads the body of the request, which is not JSON with unique keys")]
     BodyInvalid,
+    /// The headers say that the body is something else than JSON in UTF-8.
+    #[error(
+        "the route reads the body of the request as JSON, and its Content-Type or Content-Encoding \
+         says that it is something else; send plain `application/json`"
+    )]
+    BodyType,
     /// A value has another type than the route needs.
     #[error("`{source_text}` of the request is not {wanted}")]
     BadValue {
@@ -47,15 +53,18 @@ impl RequestError {
             Self::BodyUnread => "request-body-unread",
             Self::BodyTooLarge => "request-body-too-large",
             Self::BodyInvalid => "request-body-invalid",
+            Self::BodyType => "request-body-type",
             Self::BadValue { .. } => "bad-request-value",
             Self::Refused(refusal) => refusal.code(),
         }
     }
 
-    /// The status of the response: 413 for a body that is too large, else 400.
+    /// The status of the response: 413 for a body that is too large, 415 for one of another type,
+    /// else 400.
     pub const fn status(&self) -> http::StatusCode {
         match self {
             Self::BodyTooLarge => http::StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyType => http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
             _ => http::StatusCode::BAD_REQUEST,
         }
     }

@@ -11,7 +11,7 @@ use catraca_core::policy::Name;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::{COST_MAX, validate_cost};
 use catraca_core::route::{CanonicalPath, cookie_values};
-use http::header;
+use http::{HeaderMap, header};
 
 use super::request_error::RequestError;
 use super::request_parts::{RequestBody, RequestParts};
@@ -68,6 +68,9 @@ impl RequestParts<'_> {
             RequestBody::Whole([]) => return Ok(serde_json::Value::Null),
             RequestBody::Whole(bytes) => bytes,
         };
+        if !states_json(self.headers)? {
+            return Err(RequestError::BodyType);
+        }
         let body = OutcomeBody::from_json(bytes, bytes.len());
         match body.is_invalid {
             true => Err(RequestError::BodyInvalid),
@@ -94,7 +97,12 @@ impl SourceReader<'_> {
                 let index = number.checked_sub(1);
                 index.and_then(|index| self.path.segments.get(index)).cloned()
             }
-            AttributeSource::Body(path) => json_text(source, path.find(self.body))?,
+            AttributeSource::Body(path) => {
+                if path.has_second_spelling(self.body) {
+                    return Err(RequestError::BodyInvalid);
+                }
+                json_text(source, path.find(self.body))?
+            }
             AttributeSource::Claim(name) => json_text(source, self.parts.claim(name))?,
             AttributeSource::Certificate(field) => self.certificate_field(*field),
             AttributeSource::Literal(text) => Some(text.clone()),
@@ -159,6 +167,27 @@ impl SourceReader<'_> {
         let units = length.div_ceil(bytes_per_unit.max(1).unsigned_abs());
         Ok(i64::try_from(units).unwrap_or(COST_MAX).min(COST_MAX))
     }
+}
+
+/// Whether the headers say that the body is JSON in UTF-8, or nothing about it. An upstream would
+/// read a form or a compressed body in another way than the rules.
+fn states_json(headers: &HeaderMap) -> Result<bool, RequestError> {
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        return Ok(false);
+    }
+    let Some(stated) = header_once(headers, header::CONTENT_TYPE.as_str())? else {
+        return Ok(true);
+    };
+    let stated = stated.to_ascii_lowercase();
+    let mut parts = stated.split(';').map(str::trim);
+    let media_type = parts.next().unwrap_or_default();
+    let is_json = media_type == "application/json"
+        || (media_type.starts_with("application/") && media_type.ends_with("+json"));
+    let is_utf8 = |part: &str| match part.strip_prefix("charset=") {
+        Some(charset) => charset.trim_matches('"') == "utf-8",
+        None => true,
+    };
+    Ok(is_json && parts.all(is_utf8))
 }
 
 /// The text of a field that has one spelling.

@@ -112,6 +112,42 @@ fn a_body_that_servers_may_read_in_another_way_is_refused() {
     assert_eq!(chat(r#"{"max_tokens":1099511627777}"#), Err("bad-cost"));
 }
 
+/// Regression: a form whose text is also JSON was counted by its JSON, and a server that reads
+/// `MODEL` as `model` took the other value.
+#[test]
+fn a_body_counts_only_as_its_headers_say() {
+    let chat = |name, value| {
+        let body = RequestBody::Whole(br#"{"model":"m"}"#);
+        let request = TestRequest { line: "POST /chat", headers: &[(name, value)], body };
+        request.values().map(|values| attribute(&values, "model").is_some())
+    };
+    for json in [
+        "application/json",
+        "Application/JSON; charset=UTF-8",
+        "application/problem+json;charset=\"utf-8\"",
+    ] {
+        assert_eq!(chat("content-type", json), Ok(true), "{json}");
+    }
+    for other in
+        ["application/x-www-form-urlencoded", "text/plain", "application/json;charset=utf-16"]
+    {
+        assert_eq!(chat("content-type", other), Err("request-body-type"), "{other}");
+    }
+    assert_eq!(chat("content-encoding", "deflate"), Err("request-body-type"));
+}
+
+#[test]
+fn a_field_in_two_spellings_is_refused() {
+    for body in [
+        r#"{"model":"a","MODEL":"b"}"#,
+        r#"{"messages":[{"role":"a","Role":"b"}]}"#,
+        "{\"messages\":[{\"role\":\"a\"}],\"me\u{17f}sages\":[]}",
+    ] {
+        assert_eq!(chat(body), Err("request-body-invalid"), "{body}");
+    }
+    assert!(chat(r#"{"model":"a","Other":1,"other":2}"#).is_ok());
+}
+
 #[test]
 fn a_front_end_without_the_body_refuses_the_request() {
     assert_eq!(TestRequest::new("POST /chat").values(), Err("request-body-unread"));

@@ -7,7 +7,7 @@ use catraca_core::outcome::Outcome;
 use http::{HeaderMap, HeaderName, header, response};
 
 use super::grpc;
-use crate::http_outcome::{BodyCopy, add_header};
+use crate::http_outcome::{BodyCopy, add_header, outcome_of_status};
 
 /// The largest body of a response that ban rules see.
 pub const OUTCOME_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -60,7 +60,7 @@ impl OutcomeSource {
 
     /// The outcome of a response, as far as its head shows it.
     pub fn read(&self, response: &response::Parts) -> Outcome {
-        let mut outcome = Outcome::status(response.status.as_u16());
+        let mut outcome = outcome_of_status(response.status);
         let chosen = self.headers.iter().filter(|name| **name != header::RETRY_AFTER);
         for name in chosen.chain([&header::RETRY_AFTER]) {
             add_header(&mut outcome, &response.headers, name);
