@@ -1,6 +1,6 @@
 //! `cargo xtask bench simulate [LINES]`: how many lines of a history are replayed in a second.
 //!
-//! Histories are made here, the same every time, and replayed by the release binary as a user
+//! Histories are made here, the same every time, and replayed by the `dist` binary as a user
 //! would. On a busy machine the time on a core says more than the clock. Must not keep what it
 //! made.
 
