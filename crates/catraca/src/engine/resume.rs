@@ -235,7 +235,7 @@ impl ResumeBatches {
             RestoredItem::List(ListName::Allow, entry) => self.allow.push(entry),
             RestoredItem::List(ListName::Block, entry) => self.block.push(entry),
             RestoredItem::Fact(fact) => self.add_fact(&fact),
-            RestoredItem::Mode(policy, mode) => {
+            RestoredItem::Mode(policy, mode, _) => {
                 self.modes.push((policy, mode));
                 self.summary.modes += 1;
             }

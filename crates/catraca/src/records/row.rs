@@ -44,8 +44,8 @@ pub enum RestoredItem {
     List(ListName, AccessListEntry),
     /// A fact about an attribute's value.
     Fact(RestoredFact),
-    /// An overridden mode.
-    Mode(String, Mode),
+    /// An overridden mode, and when it was set.
+    Mode(String, Mode, Time),
     /// A debt.
     Debt(RestoredDebt),
     /// A policy that was reset for all keys.
