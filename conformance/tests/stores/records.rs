@@ -3,6 +3,8 @@
 
 #[path = "../../../crates/catraca/tests/library/records/attempts.rs"]
 mod attempts;
+#[path = "../../../crates/catraca/tests/library/records/changed_kinds.rs"]
+mod changed_kinds;
 #[path = "../../../crates/catraca/tests/library/records/engine.rs"]
 mod engine;
 #[path = "../../../crates/catraca/tests/library/records/helpers.rs"]
@@ -19,8 +21,6 @@ mod outage;
 mod policy_reset;
 #[path = "../../../crates/catraca/tests/library/records/privacy.rs"]
 mod privacy;
-#[path = "../../../crates/catraca/tests/library/records/changed_kinds.rs"]
-mod changed_kinds;
 #[path = "../../../crates/catraca/tests/library/records/private_attributes.rs"]
 mod private_attributes;
 #[path = "../../../crates/catraca/tests/library/records/queries.rs"]
