@@ -3,6 +3,8 @@
 
 #[path = "../../../crates/catraca/tests/library/records/attempts.rs"]
 mod attempts;
+#[path = "../../../crates/catraca/tests/library/records/changed_kinds.rs"]
+mod changed_kinds;
 #[path = "../../../crates/catraca/tests/library/records/engine.rs"]
 mod engine;
 #[path = "../../../crates/catraca/tests/library/records/helpers.rs"]

@@ -41,6 +41,9 @@ pub fn is_hashed_value(text: &str) -> bool {
 /// The names of facts, each with the attribute that it is a fact about. Callers may not send them.
 pub type Sources = BTreeMap<Name, Name>;
 
+/// Another form of an attribute's value, if it has one.
+pub type FormOfValue<'f> = &'f dyn Fn(&str, &str) -> Option<String>;
+
 /// All facts, by attribute, value and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -126,6 +129,47 @@ impl Facts {
         for pseudonym in pseudonyms.iter().rev().filter(|pseudonym| *pseudonym != stored) {
             let Some(facts) = values.remove(&**pseudonym) else { continue };
             values.entry(stored.into()).or_default().extend(facts);
+        }
+    }
+
+    /// The same facts about other forms of the values. Facts about a value without such a form are
+    /// left out; also returns their number. If two values become one, the facts of the one that had
+    /// this form go first.
+    pub fn with_values(&self, form: FormOfValue<'_>) -> (Self, u64) {
+        let mut by_attribute = BTreeMap::new();
+        let mut left_out = 0;
+        for (attribute, values) in &self.by_attribute {
+            let mut next: BTreeMap<Name, BTreeMap<Name, Name>> = BTreeMap::new();
+            let mut unchanged = Vec::new();
+            for (value, facts) in values {
+                match form(attribute, value) {
+                    Some(form) if form == **value => unchanged.push((value, facts)),
+                    Some(form) => next.entry(form.into()).or_default().extend(facts.clone()),
+                    None => left_out += facts.len() as u64,
+                }
+            }
+            for (value, facts) in unchanged {
+                next.entry(value.clone()).or_default().extend(facts.clone());
+            }
+            by_attribute.insert(attribute.clone(), next);
+        }
+        let sources = self.sources.clone();
+        let pseudonyms = self.pseudonyms.clone();
+        (Self { by_attribute, sources, pseudonyms }, left_out)
+    }
+
+    /// The values of an attribute that have facts, as they are stored.
+    pub fn values(&self, attribute: &str) -> impl Iterator<Item = &Name> {
+        self.by_attribute.get(attribute).into_iter().flat_map(BTreeMap::keys)
+    }
+
+    /// Moves the facts about one form of a value to another form, whose own facts go first.
+    pub fn move_value(&mut self, attribute: &str, from: &str, into: &str) {
+        let Some(values) = self.by_attribute.get_mut(attribute) else { return };
+        let Some(moved) = values.remove(from) else { return };
+        let facts = values.entry(into.into()).or_default();
+        for (name, fact) in moved {
+            facts.entry(name).or_insert(fact);
         }
     }
 

@@ -21,7 +21,7 @@ use crate::refusal::Refusal;
 use crate::subject::Subject;
 
 pub(crate) use normalise::normalise_value;
-pub use normalise::{normal_form, normalise};
+pub use normalise::{normal_form, normalise, normalise_stored};
 pub(crate) use tier::CounterSharing;
 
 /// The longest chain of `otherwise`, in steps.

@@ -55,6 +55,7 @@ impl Feed {
             return;
         }
         if let Some((name, data)) = describe(event) {
+            debug_assert!(EVENT_NAMES.contains(&name), "`catraca events --only` accepts it");
             // The last subscriber may have just disconnected.
             let namespace = data["namespace"].as_str().map(Arc::from);
             let _ = self.sender.send(FeedEvent { name, namespace, data: data.to_string().into() });
@@ -133,6 +134,10 @@ impl Subscription {
         self.place.is_some()
     }
 }
+
+/// The names of all events of the feed. `missed` says that a listener was too slow.
+pub const EVENT_NAMES: [&str; 9] =
+    ["blocked", "catalog", "denied", "low_water", "missed", "owed", "released", "reset", "storm"];
 
 /// The name and the data of an event; none for events that the feed does not carry, such as allowed
 /// checks, which are too many.

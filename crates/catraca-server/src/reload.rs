@@ -26,7 +26,7 @@ use crate::config::{LoadedCatalog, ProcessConfig, ReloadableConfig};
 use crate::listener::tls::Tls;
 use crate::observe::Observer;
 use certificates::NewCertificates;
-use changes::{changes, orphans_text};
+use changes::{changes, orphans_texts};
 use files::CatalogFiles;
 
 pub use reload_error::ReloadError;
@@ -250,7 +250,7 @@ impl Reloader {
         let section_changes = process.changes(&self.targets.reloadable.load().process);
         let mut changes = changes(&before, &catalog, section_changes);
         let orphaned = self.targets.app.orphaned_by(&catalog);
-        changes.extend(orphans_text(&orphaned));
+        changes.extend(orphans_texts(&orphaned));
         let after_restart = self.note_restart_settings(&catalog, &process);
         let revision = catalog.revision.to_string();
         let requires_keys = config.guard.has_keys();
@@ -290,7 +290,7 @@ impl Reloader {
             let section_changes = process.changes(&self.targets.reloadable.load().process);
             let mut changes = changes(&before, &catalog, section_changes);
             let orphaned = self.targets.app.orphaned_by(&catalog);
-            changes.extend(orphans_text(&orphaned));
+            changes.extend(orphans_texts(&orphaned));
             Ok(ReloadReport {
                 before: before.revision.to_string(),
                 revision: catalog.revision.to_string(),

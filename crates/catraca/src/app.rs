@@ -19,6 +19,8 @@ mod decisions;
 #[cfg(feature = "records")]
 mod facts;
 #[cfg(feature = "records")]
+mod filters;
+#[cfg(feature = "records")]
 mod inspect;
 #[cfg(feature = "records")]
 mod lists;
@@ -92,7 +94,7 @@ pub use reload::{CatalogChange, ReloadedCatalog};
 #[cfg(feature = "records")]
 pub use reports::PeriodTotals;
 #[cfg(feature = "records")]
-pub use reset::PolicyResetResult;
+pub use reset::{KeyResetResult, PolicyResetResult};
 pub use settle::{SettleAnswer, offloaded_max};
 
 /// What every front end has. Cheap to clone: all parts are shared.

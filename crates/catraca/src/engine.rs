@@ -23,6 +23,7 @@ mod policy_reset;
 #[cfg(feature = "records")]
 mod resume;
 mod settle;
+mod stored_values;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -153,7 +154,7 @@ impl<S> Engine<S> {
         self.update_rules(|rules| {
             let next = rules.with_catalog(Arc::clone(&catalog));
             #[cfg(feature = "records")]
-            let next = next.with_hidden_entries(&self.digester);
+            let next = next.with_normalised_lists(&self.digester);
             Ok::<_, Refusal>(next)
         })
         .ok();

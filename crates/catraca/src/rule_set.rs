@@ -18,7 +18,7 @@ use catraca_core::policy_epochs::PolicyEpochs;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::DEFAULT_NAMESPACE;
 use catraca_core::route::UNROUTED;
-use catraca_core::select::{Selector, normalise};
+use catraca_core::select::{Selector, normalise, normalise_stored};
 use catraca_core::subject::Subject;
 use catraca_core::time::Time;
 use smallvec::SmallVec;
@@ -37,10 +37,17 @@ pub(crate) struct RuleSet {
         allow(dead_code, reason = "only `App::inspect` reads it")
     )]
     pub ignored_facts: u64,
+    /// Facts of `stated` about values that no caller can have under this catalog.
+    #[cfg_attr(
+        not(all(feature = "records", feature = "shared")),
+        allow(dead_code, reason = "only `App` reads it")
+    )]
+    pub orphaned_facts: u64,
     /// Lists set at run time, which survive a reload. Values of private attributes are pseudonyms;
     /// so may be values of attributes that were private when the entry was made.
     pub lists: Arc<Lists>,
-    /// The entries of `lists`: the allowlist and the blocklist.
+    /// The entries of `lists` as they are stored: the allowlist and the blocklist. Their values may
+    /// be in the normal form of an earlier catalog.
     #[cfg_attr(
         not(all(feature = "records", feature = "shared")),
         allow(dead_code, reason = "only `App::inspect` reads it")
@@ -97,6 +104,7 @@ impl RuleSet {
             catalog,
             stated: FactSets::default(),
             ignored_facts: 0,
+            orphaned_facts: 0,
             lists: Arc::default(),
             entries: Arc::default(),
             overrides: Vec::new(),
@@ -115,9 +123,15 @@ impl RuleSet {
     /// Like [`Self::with_catalog`]; also returns how many stated facts are ignored.
     pub fn with_catalog_counting(&self, catalog: Arc<Catalog>) -> (Self, u64) {
         let mut facts = FactSets::from(catalog.facts.clone());
-        let ignored = facts.overlay(&self.stated, |name| catalog.is_caller_attribute(name));
-        let mut next =
-            Self { catalog, facts, ignored_facts: ignored, modes: Vec::new(), ..self.clone() };
+        // Values are stored in the normal form of the catalog that was in use then.
+        let normal = |attribute: &str, value: &str| {
+            normalise_stored(&catalog, attribute, value).map(Cow::into_owned)
+        };
+        let (stated, orphaned) = self.stated.with_values(&normal);
+        let ignored = facts.overlay(&stated, |name| catalog.is_caller_attribute(name));
+        let mut next = Self { catalog, facts, modes: Vec::new(), ..self.clone() };
+        next.ignored_facts = ignored;
+        next.orphaned_facts = orphaned;
         next.resolve_modes();
         (next, ignored)
     }
@@ -153,21 +167,34 @@ impl RuleSet {
     ) -> Self {
         for entry in allow.iter_mut().chain(&mut block).filter(|entry| self.is_exposed(entry)) {
             if let ListTarget::Value { attribute, value } = &mut entry.target {
-                *value = digester.pseudonym(attribute, value);
+                let normal = normalise_stored(&self.catalog, attribute, value);
+                *value = digester.pseudonym(attribute, normal.as_deref().unwrap_or(value));
             }
         }
-        let lists = Arc::new(Lists::new(allow.clone(), block.clone()));
+        let lists = Arc::new(Lists::new(self.effective(&allow), self.effective(&block)));
         Self { lists, entries: Arc::new((allow, block)), ..self.clone() }
     }
 
-    /// The same rules, without entries in clear of attributes that have become private.
+    /// The same rules, with the lists as this catalog compares values, and without entries in clear
+    /// of attributes that have become private.
     #[cfg(feature = "records")]
-    pub fn with_hidden_entries(self, digester: &Digester) -> Self {
-        let (allow, block) = &*self.entries;
-        if !allow.iter().chain(block).any(|entry| self.is_exposed(entry)) {
-            return self;
-        }
-        self.with_lists(allow.clone(), block.clone(), digester)
+    pub fn with_normalised_lists(self, digester: &Digester) -> Self {
+        let (allow, block) = (*self.entries).clone();
+        self.with_lists(allow, block, digester)
+    }
+
+    /// These entries with their values as this catalog compares them, without those about values
+    /// that no caller can have.
+    #[cfg(feature = "records")]
+    fn effective(&self, entries: &[AccessListEntry]) -> Vec<AccessListEntry> {
+        let normal = |entry: &AccessListEntry| {
+            let mut entry = entry.clone();
+            if let ListTarget::Value { attribute, value } = &mut entry.target {
+                *value = normalise_stored(&self.catalog, attribute, value)?.into_owned();
+            }
+            Some(entry)
+        };
+        entries.iter().filter_map(normal).collect()
     }
 
     /// Whether an entry has the value of a private attribute in clear.

@@ -9,6 +9,8 @@
 mod block_cache;
 mod breaker;
 mod check;
+#[cfg(feature = "records")]
+mod erasures;
 mod exchange_notices;
 mod heartbeat;
 #[cfg(feature = "records")]
@@ -22,6 +24,8 @@ mod peers;
 mod primaries;
 mod primary_calls;
 #[cfg(feature = "records")]
+mod recent_modes;
+#[cfg(feature = "records")]
 mod record_notices;
 #[cfg(feature = "records")]
 mod resume;
@@ -32,16 +36,12 @@ mod rule_item;
 mod settle;
 mod unsynced_blocks;
 
-#[cfg(feature = "records")]
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
-use catraca_core::batch::{Batch, Reply, SettleReply};
+use catraca_core::batch::{Batch, Reply, SettleReply, UnblockRow};
 use catraca_core::digest::Key;
-#[cfg(feature = "records")]
-use catraca_core::policy::Mode;
 #[cfg(feature = "records")]
 use catraca_core::ticket::MessageSealer;
 use catraca_core::time::Time;
@@ -53,6 +53,7 @@ use crate::engine::{
 use crate::error::Error;
 use crate::store::{PrimaryId, SharedStore, Store, StoreError, When};
 use block_cache::BlockCache;
+use exchange_notices::Agreement;
 use notice_board::NoticeBoard;
 use peers::Peers;
 use primaries::{Primaries, PrimaryState};
@@ -77,6 +78,8 @@ pub(crate) struct SharedDriver {
     cached_denials: AtomicU64,
     /// How many times the circuit breaker of a primary has opened.
     breaker_opened: AtomicU64,
+    /// Blocks that did not fit into `unsynced`.
+    dropped_unsynced: AtomicU64,
     /// Changes that the local fallback could not apply.
     failed_mirrors: AtomicU64,
     /// Why the store's change counter does not include the last change yet, if so.
@@ -91,6 +94,12 @@ pub(crate) struct SharedDriver {
     notices: NoticeBoard,
     /// Why notices could not be exchanged, if so.
     notice_error: ArcSwapOption<String>,
+    /// Since a loss of data, until blocks were compared with those of the store.
+    agreement: Mutex<Option<Agreement>>,
+    /// When this node last wrote its blocks to the store, by the store's clock.
+    blocks_written_at: Mutex<Time>,
+    /// Blocks that this node has written although another one had released them.
+    stale_blocks: Mutex<Vec<UnblockRow>>,
     peers: Peers,
     #[cfg(feature = "records")]
     records: OnceLock<resume::RecordsFollower>,
@@ -99,14 +108,10 @@ pub(crate) struct SharedDriver {
     node_scope: OnceLock<node_scope::NodeScope>,
     #[cfg(feature = "records")]
     sealer: MessageSealer,
-    /// The modes that operators of any node set within the last minute, with their instants.
+    /// The modes that operators of any node set within the last minute, and those of the records.
     #[cfg(feature = "records")]
-    recent_modes: Mutex<RecentModes>,
+    recent_modes: Mutex<recent_modes::RecentModes>,
 }
-
-/// By policy: when its mode was set, and the mode; none for the catalog's.
-#[cfg(feature = "records")]
-type RecentModes = BTreeMap<String, (Time, Option<Mode>)>;
 
 /// Options of a node of several that share a store.
 ///
@@ -167,6 +172,8 @@ pub struct SharedStats {
     pub cached_blocks: usize,
     /// Blocks that this node must still write to the store.
     pub unsynced_blocks: usize,
+    /// Blocks for which that list had no room. The store gets all blocks of this node instead.
+    pub dropped_unsynced_blocks: u64,
     /// How far the store's clock is ahead of this node's, in microseconds.
     pub clock_offset: Option<i64>,
     /// Nodes that are alive, with this one, when the store last answered.
@@ -213,6 +220,7 @@ impl SharedDriver {
             changes_read: Mutex::default(),
             cached_denials: AtomicU64::new(0),
             breaker_opened: AtomicU64::new(0),
+            dropped_unsynced: AtomicU64::new(0),
             failed_mirrors: AtomicU64::new(0),
             publish_error: ArcSwapOption::empty(),
             uncertain_keys: Mutex::default(),
@@ -220,6 +228,9 @@ impl SharedDriver {
             node_name: OnceLock::new(),
             notices: NoticeBoard::default(),
             notice_error: ArcSwapOption::empty(),
+            agreement: Mutex::default(),
+            blocks_written_at: Mutex::default(),
+            stale_blocks: Mutex::default(),
             peers: Peers::default(),
             #[cfg(feature = "records")]
             records: OnceLock::new(),
@@ -314,6 +325,7 @@ impl SharedDriver {
             cached_denials: self.cached_denials.load(Ordering::Relaxed),
             cached_blocks: self.block_cache.len(),
             unsynced_blocks: self.unsynced.len(),
+            dropped_unsynced_blocks: self.dropped_unsynced.load(Ordering::Relaxed),
             clock_offset: self.primaries.clock_offset(),
             nodes: self.peers.count(),
             revision_problem: self.peers.revision_problem(),
@@ -349,7 +361,10 @@ impl SharedDriver {
             format!("other nodes do not learn of a change of lists, facts, modes or blocks: {why}")
         });
         let notice_error = || self.notice_error.load().as_deref().cloned();
-        unpublished.or_else(|| self.store.background_error()).or_else(notice_error)
+        let error = unpublished.or_else(|| self.store.background_error()).or_else(notice_error);
+        #[cfg(feature = "records")]
+        let error = error.or_else(|| self.node_scope.get()?.error());
+        error
     }
 
     /// Applies a batch to the memory store of this node.
@@ -370,22 +385,6 @@ impl SharedDriver {
 
     fn nodes(&self) -> i64 {
         i64::from(self.options.nodes.max(1))
-    }
-
-    /// Converts an instant of the store's clock into one of this node's, so that the remaining time
-    /// is the same.
-    fn to_local_time(&self, at: Time, store_now: Time) -> Time {
-        if at.is_forever() { at } else { self.engine.now().after(at.since(store_now)) }
-    }
-}
-
-impl StoreReply {
-    fn from_store(reply: Reply) -> Self {
-        Self { reply, source: ReplySource::Store, is_doubtful: false }
-    }
-
-    fn from_memory(reply: Reply) -> Self {
-        Self { reply, source: ReplySource::Local, is_doubtful: false }
     }
 }
 

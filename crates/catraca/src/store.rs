@@ -106,13 +106,18 @@ pub trait SharedStore: Send + Sync + 'static {
         None
     }
 
-    /// Whether other nodes may decide on another copy of the store, because the server that this
-    /// node uses may have been replaced. Decisions then say that they are degraded.
-    fn is_doubtful(&self) -> bool {
-        false
+    /// Applies a batch as [`Self::apply`] does. The flag says that other nodes may decide on another
+    /// copy of the store, because the server that has answered may have been replaced by then.
+    /// Decisions then say that they are degraded.
+    fn apply_with_doubt<'a>(
+        &'a self,
+        batch: &'a Batch,
+        when: When,
+    ) -> StoreFuture<'a, (Reply, bool)> {
+        Box::pin(async move { Ok((self.apply(batch, when).await?, false)) })
     }
 
-    /// Why the store [is doubtful](Self::is_doubtful), and the consequence.
+    /// Why the server that this node uses may have been replaced, and the consequence.
     fn doubt(&self) -> Option<String> {
         None
     }

@@ -62,7 +62,7 @@ impl Locks {
 }
 
 fn is_doubtful(store: &BlockingStore<RedisStore>) -> bool {
-    store.store().is_doubtful()
+    store.store().doubt().is_some()
 }
 
 /// A Sentinel announces a failover before it promotes a replica; from then on nothing is promised.

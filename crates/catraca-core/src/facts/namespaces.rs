@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Facts;
+use super::{Facts, FormOfValue};
 use crate::digest::Digester;
 use crate::policy::Name;
 
@@ -67,6 +67,31 @@ impl FactSets {
             facts.forget(attribute, value);
             !facts.is_empty()
         });
+    }
+
+    /// The same facts about other forms of the values, as [`Facts::with_values`].
+    pub fn with_values(&self, form: FormOfValue<'_>) -> (Self, u64) {
+        let (shared, mut left_out) = self.shared.with_values(form);
+        let mut own = BTreeMap::new();
+        for (namespace, facts) in &self.own {
+            let (facts, more) = facts.with_values(form);
+            left_out += more;
+            own.insert(namespace.clone(), facts);
+        }
+        (Self { shared, own }, left_out)
+    }
+
+    /// Moves the facts about one form of a value to another form, in every namespace, as
+    /// [`Facts::move_value`].
+    pub fn move_value(&mut self, attribute: &str, from: &str, into: &str) {
+        let all = std::iter::once(&mut self.shared).chain(self.own.values_mut());
+        all.for_each(|facts| facts.move_value(attribute, from, into));
+    }
+
+    /// The values of an attribute that have facts in any namespace, as they are stored.
+    pub fn values(&self, attribute: &str) -> impl Iterator<Item = &Name> {
+        let all = std::iter::once(&self.shared).chain(self.own.values());
+        all.flat_map(move |facts| facts.values(attribute))
     }
 
     /// How many facts of each namespace have one of these names and are about another attribute

@@ -4,9 +4,13 @@
 
 use std::borrow::Cow;
 
+use ipnet::Ipv6Net;
+
 use crate::address::Address;
 use crate::catalog::{AttributeKind, Catalog};
 use crate::cpf_cnpj;
+use crate::digest::is_pseudonym;
+use crate::facts::is_hashed_value;
 use crate::pix_key;
 use crate::refusal::Refusal;
 use crate::request::{VALUE_BYTES_MAX, is_storable};
@@ -33,6 +37,27 @@ pub fn normalise<'s>(
     let kind = catalog.attribute_kind(attribute);
     normal_form(kind, raw, catalog.network.ipv6_prefix)
         .map_err(|why| Refusal::BadAttribute { attribute: attribute.to_owned(), why })
+}
+
+/// The normal form of a value that is stored in the normal form of an earlier catalog. Absent if it
+/// is not known: no caller can send the value any more, or it is a network of IPv6 that is larger
+/// than those that are counted now. A pseudonym and a hash stay as they are.
+pub fn normalise_stored<'s>(
+    catalog: &Catalog,
+    attribute: &str,
+    stored: &'s str,
+) -> Option<Cow<'s, str>> {
+    if is_pseudonym(stored) || is_hashed_value(stored) {
+        return Some(Cow::Borrowed(stored));
+    }
+    let prefix = catalog.network.ipv6_prefix;
+    if catalog.attribute_kind(attribute) == AttributeKind::Ip
+        && let Ok(network) = stored.parse::<Ipv6Net>()
+    {
+        let first = Address::from_ip(network.addr().into());
+        return (network.prefix_len() >= prefix).then(|| Cow::Owned(first.key(prefix)));
+    }
+    normalise(catalog, attribute, stored).ok()
 }
 
 /// The normal form of a value of a subject.

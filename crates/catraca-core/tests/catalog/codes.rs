@@ -53,6 +53,14 @@ fn each_fixture_gives_its_code_and_exactly_what_lies_beside_it() {
     }
 }
 
+/// Regression: two halves of all addresses gave no warning.
+#[test]
+fn ranges_that_are_everyone_together_give_a_warning() {
+    let halves = "[network]\ntrusted_proxies = ['0.0.0.0/1', '128.0.0.0/1', '10.0.0.0/8']\n";
+    assert_eq!(codes(halves), ["trusts-everyone"]);
+    assert!(codes("[network]\ntrusted_proxies = ['0.0.0.0/1', '10.0.0.0/8']\n").is_empty());
+}
+
 #[test]
 fn each_text_too_large_to_keep_gives_its_code_alone() {
     for (code, text) in generated_texts() {

@@ -1,9 +1,11 @@
 //! Arguments of the other operator verbs: facts, stats, audit, reset, config, whoami, selftest,
 //! events, privacy.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
 
 use super::{PagingArgs, RemoteArgs, parse_attribute};
+use crate::feed::EVENT_NAMES;
 
 const FACTS: &str = "\
 Examples:
@@ -323,7 +325,7 @@ pub struct EventsArgs {
     #[command(flatten)]
     pub remote: RemoteArgs,
     /// Only events of this kind; may be repeated
-    #[arg(long, value_name = "EVENT")]
+    #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(EVENT_NAMES))]
     pub only: Vec<String>,
     /// Stop after this many events
     #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..))]

@@ -84,12 +84,15 @@ pub enum BlocksVerb {
         /// With ATTRIBUTE=VALUE, the namespace; required as soon as there are several
         #[arg(long, value_name = "NAME")]
         namespace: Option<String>,
-        /// Not the other blocks of the same ban, such as the session of a customer
+        /// Not the other blocks of the same act, such as the session of a customer
         #[arg(long)]
         only: bool,
-        /// Release the other blocks of the same ban without asking
+        /// Release the other blocks of the same act without asking
         #[arg(long)]
         yes: bool,
+        /// Reset the counters too, which may still be full
+        #[arg(long)]
+        reset: bool,
         /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,

@@ -107,6 +107,9 @@ pub struct ConformanceArgs {
     #[command(flatten)]
     pub remote: RemoteArgs,
     /// The catalog, instead of a server: then no programs are counted
+    #[arg(value_name = "FILE", conflicts_with = "catalog")]
+    pub file: Option<PathBuf>,
+    /// The same
     #[arg(short, long, alias = "config", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
     /// A folder or file with TypeScript or JavaScript; may be repeated

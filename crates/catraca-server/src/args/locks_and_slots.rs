@@ -61,6 +61,9 @@ pub enum LocksVerb {
     },
     /// List active leases, oldest first
     List {
+        /// Only of this namespace
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         /// Only of this tenant
         #[arg(long, value_name = "NAME")]
         tenant: Option<String>,
@@ -78,6 +81,9 @@ pub enum LocksVerb {
         /// The lease id that `acquire` printed, or the fence that `list` shows
         #[arg(value_name = "LEASE|FENCE", value_parser = parse_lease_or_fence)]
         lease: LeaseOrFence,
+        /// With a fence, its namespace; required as soon as there are several
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         /// Written to the audit; required with a fence
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
@@ -89,12 +95,19 @@ pub enum LocksVerb {
     Clear {
         /// The tenant
         tenant: String,
+        /// The namespace; required as soon as there are several
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         /// Written to the audit
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         why: Option<String>,
     },
-    /// Count attempts by tenant, kind and result
-    Stats,
+    /// Count attempts by namespace, tenant, kind and result
+    Stats {
+        /// Only of this namespace
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
+    },
 }
 
 /// A lease, named by its holder or by an operator.

@@ -28,7 +28,7 @@ struct UsedGates {
 /// Counts and prints. Exits 1 unless everything conforms.
 pub fn run(args: &ConformanceArgs) -> Result<Exit> {
     let code = CodeSearch::run(&args.code, &args.except)?;
-    let used = match &args.catalog {
+    let used = match args.file.as_ref().or(args.catalog.as_ref()) {
         Some(file) => {
             let policies = catalog(file)?.policies;
             let policies = policies.iter().map(|policy| policy.name.to_string()).collect();

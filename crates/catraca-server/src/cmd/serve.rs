@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use catraca::{Check, Reason};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -23,8 +24,10 @@ use crate::regular_file;
 use crate::reload::{ReloadCause, Reloader};
 use crate::render::eprint_line;
 use crate::server::{Server, ServerOptions};
-use greeting::{Addresses, greeting};
+use greeting::{Addresses, RunTimeState, greeting};
 
+/// The address of a caller on this machine.
+const LOOPBACK: &str = "127.0.0.1";
 /// The catalog that is served without `--catalog`.
 const DEMO: &str = include_str!("../../../../presets/demo/catalog.toml");
 
@@ -69,8 +72,16 @@ fn serve(server: &mut Server, address: Option<SocketAddr>) -> Result<String> {
     let scheme = if context.tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{address}");
     let is_demo = !context.reloader.has_file();
-    let state = server.description();
     let addresses = Addresses { url, proxy };
+    let admits_by_limit = |gate: &str| {
+        let peeked = runtime.block_on(context.app.peek(&Check::new(gate, [("ip", LOOPBACK)])));
+        peeked.is_ok_and(|decision| decision.reason == Reason::Ok)
+    };
+    let state = RunTimeState {
+        description: server.description(),
+        mode_override: &|policy| context.app.engine().mode_override(policy),
+        admits_by_limit: &admits_by_limit,
+    };
     let greeting = greeting(&catalog, server.name(), state, &addresses, needs_key, is_demo);
     // Standard output may be closed; the server runs all the same.
     let _ = stdout().write_all(greeting.as_bytes()).and_then(|()| stdout().flush());

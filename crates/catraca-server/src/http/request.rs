@@ -1,6 +1,7 @@
 //! A request that was admitted: its path parameters, query and body, and who sent it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -103,6 +104,18 @@ impl ApiRequest {
         }
         let of_keys = config.guard.namespaces();
         Ok(self.app().act_namespace(stated, of_keys).await?)
+    }
+
+    /// The namespaces that an operator's list of locks covers: that of the key, the stated one, or
+    /// all that keys have. The records are not read for it: locks work without them.
+    pub async fn lock_namespaces(&self, stated: Option<&str>) -> Result<Vec<String>, Problem> {
+        if let Some(one) = self.entry_namespace(stated).await? {
+            return Ok(vec![one]);
+        }
+        let mut all: BTreeSet<String> =
+            self.context().reloadable.load().guard.namespaces().into_iter().collect();
+        all.insert(self.namespace().to_owned());
+        Ok(all.into_iter().collect())
     }
 
     /// The namespace of a list entry or a fact: that of the key, or the stated one; none if it is

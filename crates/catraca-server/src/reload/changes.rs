@@ -8,10 +8,12 @@ use std::fmt::Debug;
 
 use catraca::Catalog;
 use catraca::app::OrphanedBlocks;
-use catraca::core::policy::{PolicyId, Terms};
+use catraca::core::catalog::{AttributeKind, Network};
+use catraca::core::policy::{Name, PolicyId, Terms};
 use catraca::records::RecordsError;
 
 use super::policy_changes::{PolicyIn, add_change, compare};
+use crate::render::count_noun;
 
 /// The most changes that are listed.
 const CHANGES_MAX: usize = 100;
@@ -24,14 +26,14 @@ pub fn changes(before: &Catalog, after: &Catalog, section_changes: Vec<String>) 
     gates(before, after, &mut changes);
     let default = |catalog: &Catalog| catalog.default.map(|id| name(catalog, id));
     add_change(&mut changes, "default", or_none(default(before)), or_none(default(after)));
+    attributes(before, after, &mut changes);
+    network(&before.network, &after.network, &mut changes);
     for (what, differs) in [
-        ("attributes", before.attributes != after.attributes),
         ("routes", before.routes != after.routes),
         ("facts", before.facts != after.facts),
         ("allowlist", debug_text(&before.allowlist) != debug_text(&after.allowlist)),
         ("blocklist", debug_text(&before.blocklist) != debug_text(&after.blocklist)),
         ("locks", before.locks != after.locks),
-        ("network", debug_text(&before.network) != debug_text(&after.network)),
         ("language", debug_text(&before.language) != debug_text(&after.language)),
     ] {
         changes.extend(differs.then(|| format!("{what} changed")));
@@ -45,8 +47,25 @@ pub fn changes(before: &Catalog, after: &Catalog, section_changes: Vec<String>) 
     changes
 }
 
-/// The change that concerns blocks, for the log, the audit and the response.
-pub fn orphans_text(orphaned: &Result<OrphanedBlocks, RecordsError>) -> Option<String> {
+/// The changes that concern blocks, list entries and facts, for the log, the audit and the response.
+pub fn orphans_texts(orphaned: &Result<OrphanedBlocks, RecordsError>) -> Vec<String> {
+    let entries = orphaned.as_ref().ok().and_then(orphaned_entries_text);
+    orphaned_blocks_text(orphaned).into_iter().chain(entries).collect()
+}
+
+fn orphaned_entries_text(orphaned: &OrphanedBlocks) -> Option<String> {
+    let OrphanedBlocks { entries, facts, .. } = orphaned;
+    (entries + facts > 0).then(|| {
+        format!(
+            "{} and {} may match no caller: their values are normalised differently, and are \
+             known only as pseudonyms, or no caller can have them",
+            count_noun(*entries as usize, "list entry", "list entries"),
+            count_noun(*facts as usize, "fact", "facts")
+        )
+    })
+}
+
+fn orphaned_blocks_text(orphaned: &Result<OrphanedBlocks, RecordsError>) -> Option<String> {
     let orphaned = match orphaned {
         Ok(orphaned) => orphaned,
         Err(error) => {
@@ -90,6 +109,50 @@ fn gates(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
         let old = or_none(gate_policies(before, gate));
         let new = or_none(gate_policies(after, gate));
         add_change(changes, &format!("gate {gate}"), old, new);
+    }
+}
+
+fn attributes(before: &Catalog, after: &Catalog, changes: &mut Vec<String>) {
+    let names: BTreeSet<&Name> = before.attributes.keys().chain(after.attributes.keys()).collect();
+    for name in names {
+        let old = before.attributes.get(name).cloned().unwrap_or_default();
+        let new = after.attributes.get(name).cloned().unwrap_or_default();
+        let what = |field: &str| format!("attribute {name} {field}");
+        let [old_kind, new_kind] = [&old, &new].map(|found| kind_text(found.kind).to_owned());
+        add_change(changes, &what("kind"), old_kind, new_kind);
+        let [old_private, new_private] = [&old, &new].map(|found| found.private.to_string());
+        add_change(changes, &what("private"), old_private, new_private);
+    }
+}
+
+/// A kind as the catalog writes it.
+fn kind_text(kind: AttributeKind) -> &'static str {
+    match kind {
+        AttributeKind::Text => "text",
+        AttributeKind::Caseless => "caseless",
+        AttributeKind::Ip => "ip",
+        AttributeKind::CpfCnpj => "cpf_cnpj",
+        AttributeKind::CheckedCpfCnpj => "cpf_cnpj with check_digits",
+        AttributeKind::PixKey => "pix_key",
+    }
+}
+
+fn network(before: &Network, after: &Network, changes: &mut Vec<String>) {
+    let proxies = |network: &Network| {
+        let ranges = network.trusted_proxies.iter().map(ToString::to_string);
+        let ranges = ranges.collect::<Vec<String>>().join(", ");
+        or_none(Some(ranges).filter(|ranges| !ranges.is_empty()))
+    };
+    let fields = |network: &Network| {
+        [
+            ("ipv6_prefix", network.ipv6_prefix.to_string()),
+            ("trusted_proxies", proxies(network)),
+            ("path_case", debug_text(&network.path_case).to_lowercase()),
+            ("encoded_slash", debug_text(&network.encoded_slash).to_lowercase()),
+        ]
+    };
+    for ((name, old), (_, new)) in fields(before).into_iter().zip(fields(after)) {
+        add_change(changes, &format!("network {name}"), old, new);
     }
 }
 
@@ -155,6 +218,22 @@ mod tests {
         assert_eq!(changes[4], "default: a -> none");
         assert_eq!(changes[5], "[auth] metrics changed");
         assert!(!changes.join("\n").contains("open"));
+    }
+
+    /// Regression: the dry run said "attributes changed" and "network changed".
+    #[test]
+    fn changes_of_attributes_and_the_network_have_their_fields_and_values() {
+        let more = "[attribute.user]\nkind = 'caseless'\nprivate = true\n\
+                    [network]\nipv6_prefix = 48\ntrusted_proxies = ['10.0.0.0/8']\n";
+        assert_eq!(
+            changes_to(&format!("{BEFORE}{more}")),
+            [
+                "attribute user kind: text -> caseless",
+                "attribute user private: false -> true",
+                "network ipv6_prefix: 64 -> 48",
+                "network trusted_proxies: none -> 10.0.0.0/8",
+            ]
+        );
     }
 
     /// Regression: a change of a tier or a ban was reported as "changed in other terms".

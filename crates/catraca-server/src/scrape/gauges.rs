@@ -158,6 +158,9 @@ pub fn shared_store(registry: &mut Registry, context: &ServerContext) {
         "Blocks that are not written to the shared store yet",
         stats.unsynced_blocks,
     );
+    let help = "Blocks that did not fit among the unsynced ones; the shared store gets all blocks \
+                of this node instead";
+    counter(registry, "shared_dropped_unsynced_blocks", help, stats.dropped_unsynced_blocks);
     // Absent until the store has answered: zero would say that the clocks agree.
     if let Some(micros) = stats.clock_offset {
         let offset = ConstGauge::new(micros as f64 / 1e6);

@@ -234,6 +234,30 @@ impl App {
         .await
     }
 
+    /// As [`App::release`], and then clears the keys whose blocks ended: their counters cannot block
+    /// them again at the next check.
+    pub async fn release_and_reset(
+        &self,
+        by: &Operator<'_>,
+        id: BlockId,
+        within: Option<&str>,
+        only: bool,
+    ) -> Result<ReleasedBlock, AppError> {
+        let owned = OwnedOperator::new(by)?;
+        let within = within.map(str::to_owned);
+        let app = self.clone();
+        self.run_to_end(async move {
+            let by = owned.borrow();
+            let mut released = app.release(&by, id, within.as_deref(), only).await?;
+            let rows = std::iter::once(&released.before).chain(&released.members);
+            let keys = rows.map(|row| row.subject.clone()).collect();
+            released.durable &= app.reset_keys(&owned, keys).await?;
+            app.publish_change().await;
+            Ok(released)
+        })
+        .await
+    }
+
     /// The blocks that a release of this one ends too.
     async fn members_to_release(
         &self,
@@ -251,7 +275,7 @@ impl App {
 
     /// Ends those of these blocks that the store has as the records do. Returns which were ended,
     /// and whether that is on disk.
-    async fn release_rows(
+    pub(super) async fn release_rows(
         &self,
         by: &OwnedOperator,
         rows: &[BlockRow],
@@ -309,7 +333,7 @@ impl App {
 }
 
 /// The active blocks that the same acts made as this one, if it is active itself.
-fn members_of(
+pub(super) fn members_of(
     records: &Records,
     block: &BlockRow,
     now: Time,

@@ -32,6 +32,9 @@ pub struct ChangedFacts {
     /// How many facts of single namespaces are ignored because of this change, by namespace: they
     /// have the name of a fact that applies in all namespaces now, and are about another attribute.
     pub ignored: BTreeMap<String, usize>,
+    /// The names of the facts that no tier, rule or policy of the catalog reads: most likely they
+    /// are misspelt.
+    pub unread: Vec<String>,
     /// Whether the change is on disk.
     pub durable: bool,
 }
@@ -108,14 +111,16 @@ impl App {
             let added = facts.keys().filter(|name| !before.contains_key(*name)).count();
             app.check_room_for_facts(own, added)?;
             let pairs: Vec<(&str, &str)> = facts.iter().map(|(n, f)| (&**n, &**f)).collect();
+            // The forms under which facts are stored now.
+            let (about, merge) = app.merged_value(&attribute, &value)?;
             app.engine().state_facts(own, &attribute, &value, &pairs)?;
             let ignored = app.ignored_in_namespaces(own, &attribute, &facts);
-            let (about, merge) = app.merged_value(&attribute, &value)?;
+            let unread = app.unread_names(&facts);
             let facts = facts.into_iter().collect();
             let change = RecordKind::SetFacts { namespace: namespace.clone(), about, facts };
             let durable = app.record_change(&change_order, &by, vec![merge, change]).await?;
             let after = app.facts_about(namespace.as_deref(), &attribute, &value)?;
-            Ok(ChangedFacts { before, after, ignored, durable })
+            Ok(ChangedFacts { before, after, ignored, unread, durable })
         })
         .await
     }
@@ -147,6 +152,7 @@ impl App {
             let change_order = app.parts.change_lock.lock().await;
             let own = namespace.as_deref();
             let before = app.facts_about(own, &attribute, &value)?;
+            let (about, merge) = app.merged_value(&attribute, &value)?;
             if !app.engine().forget_facts(own, &attribute, &value)? {
                 let detail = format!(
                     "no operator set a fact about this value of `{attribute}`; the catalog's facts \
@@ -154,11 +160,11 @@ impl App {
                 );
                 return Err(AppError::not_found("unknown-value", detail));
             }
-            let (about, merge) = app.merged_value(&attribute, &value)?;
             let change = RecordKind::ForgetFacts { namespace: namespace.clone(), about };
             let durable = app.record_change(&change_order, &by, vec![merge, change]).await?;
             let after = app.facts_about(namespace.as_deref(), &attribute, &value)?;
-            Ok(ChangedFacts { before, after, ignored: BTreeMap::new(), durable })
+            let ignored = BTreeMap::new();
+            Ok(ChangedFacts { before, after, ignored, unread: Vec::new(), durable })
         })
         .await
     }
@@ -176,6 +182,15 @@ impl App {
         let names = facts.keys().map(String::as_str);
         let ignored = self.rules().stated.namesakes(attribute, names);
         ignored.into_iter().map(|(namespace, count)| (namespace.to_string(), count)).collect()
+    }
+
+    /// The names that the catalog does not mention.
+    fn unread_names(&self, facts: &FactMap) -> Vec<String> {
+        let catalog = self.catalog();
+        let read = catalog.attribute_names();
+        let is_read =
+            |name: &String| read.contains(&**name) || catalog.facts.source(name).is_some();
+        facts.keys().filter(|name| !is_read(name)).cloned().collect()
     }
 
     /// Bounds the facts of one namespace: its operators need not be trusted by those of others.

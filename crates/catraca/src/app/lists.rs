@@ -242,7 +242,7 @@ impl App {
     ) -> Result<RemovedEntry, AppError> {
         // Without the rules of new entries: an entry that was recorded before them, or with
         // another catalog, can be removed too.
-        let target = self.list_target(target)?;
+        let target = self.target_to_remove(list, target)?;
         let by = OwnedOperator::new(by)?;
         self.required_records()?;
         let app = self.clone();
@@ -265,6 +265,23 @@ impl App {
             Ok(RemovedEntry { before, durable })
         })
         .await
+    }
+
+    /// The target of an entry to remove. A value that no caller can have any more is given as it is
+    /// stored.
+    fn target_to_remove(
+        &self,
+        list: ListName,
+        target: &ListTargetText,
+    ) -> Result<ListTarget, AppError> {
+        self.list_target(target).or_else(|error| match target {
+            ListTargetText::Value { attribute, value }
+                if self.engine().is_listed_as(list, attribute, value) =>
+            {
+                Ok(ListTarget::Value { attribute: attribute.clone(), value: value.clone() })
+            }
+            _ => Err(error),
+        })
     }
 
     fn list_target(&self, target: &ListTargetText) -> Result<ListTarget, AppError> {

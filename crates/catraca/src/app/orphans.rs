@@ -1,4 +1,5 @@
-//! Blocks in force whose key no request has any more, because the catalog makes other keys.
+//! Blocks in force whose key no request has any more, because the catalog makes other keys; and list
+//! entries and facts whose value no caller can have any more.
 
 use catraca_core::catalog::Catalog;
 use catraca_core::select::orphan::{OrphanReason, may_orphan, new_orphan_reason};
@@ -9,17 +10,21 @@ use crate::records::{BlockRow, RecordsError};
 /// The most orphaned blocks that are named.
 const NAMED_MAX: usize = 20;
 
-/// The blocks that a change of the catalog orphans.
+/// What a change of the catalog orphans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrphanedBlocks {
-    /// How many.
+    /// How many blocks.
     pub count: u64,
     /// The first of them, each with the reason.
     pub first: Vec<(BlockRow, OrphanReason)>,
+    /// How many entries of the run-time lists match no caller any more, or may not.
+    pub entries: u64,
+    /// How many facts apply to no caller any more, or may not.
+    pub facts: u64,
 }
 
 impl App {
-    /// The active blocks that are orphaned if `after` replaces the catalog in use. Waits for the
+    /// The active blocks, list entries and facts that are orphaned if `after` replaces the catalog in use. Waits for the
     /// disk: it must not be called on an async worker.
     pub fn orphaned_by(&self, after: &Catalog) -> Result<OrphanedBlocks, RecordsError> {
         let before = self.catalog();
@@ -28,6 +33,7 @@ impl App {
         if !may_orphan(&before, after) {
             return Ok(orphaned);
         }
+        (orphaned.entries, orphaned.facts) = self.engine().entries_and_facts_orphaned_by(after);
         records.each_active_block(self.now(), |row| {
             let subject = &row.subject;
             let reason = new_orphan_reason(&before, after, &subject.policy, &subject.parts);

@@ -88,6 +88,9 @@ impl App {
         }
         if is_new {
             receipts.push(records.hide_values(at, &self.catalog(), self.engine().digester()));
+            let moved = self.engine().renormalise_private_facts().into_iter();
+            let merges = moved.map(|(into, from)| record(RecordKind::MergeFacts { into, from }));
+            receipts.push(records.record(merges.collect()));
         }
         if requires_keys {
             receipts.push(records.record(vec![record(RecordKind::RequireKeys(true))]));

@@ -1,11 +1,13 @@
 //! Reset of the keys of one subject, or of a whole policy.
 
+use catraca_core::digest::Key;
 use catraca_core::subject::Subject;
 
+use super::blocks::members_of;
 use super::operator::OwnedOperator;
 use super::{App, AppError};
 use crate::event::Event;
-use crate::records::{Operator, PolicyReset, RecordKind};
+use crate::records::{BlockRow, Operator, PolicyReset, RecordKind, SubjectKey};
 
 /// The result of a reset of a whole policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,30 +19,77 @@ pub struct PolicyResetResult {
     pub durable: bool,
 }
 
+/// The result of a reset of one subject's keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyResetResult {
+    /// The blocks of other keys that the reset released, because the same acts had made them;
+    /// absent if the records could not be read.
+    pub members: Option<Vec<BlockRow>>,
+    /// Whether it is on disk.
+    pub durable: bool,
+}
+
 impl App {
-    /// Clears counters, block, level and ban counts of a subject under one policy. Returns whether
-    /// that is on disk.
+    /// Clears counters, block, level and ban counts of a subject under one policy, and ends the
+    /// blocks of other keys that the same acts made as its block.
     pub async fn reset(
         &self,
         by: &Operator<'_>,
         namespace: &str,
         policy: &str,
         subject: &Subject<'_>,
-    ) -> Result<bool, AppError> {
+    ) -> Result<KeyResetResult, AppError> {
         let by = OwnedOperator::new(by)?;
         self.required_records()?;
         let keys = self.engine().resolve_keys(&self.rules(), namespace, policy, subject)?;
         let app = self.clone();
         self.run_to_end(async move {
-            let exchange = app.engine().reset_exchange(keys);
-            let (reset, receipt) = app.run_audited(&by, exchange).await?;
-            reset?;
-            let (_, durable) = app.confirm_act(receipt).await;
-            // Other nodes drop the key from their caches.
+            // A reset must not fail because the records do.
+            let members = app.members_of_keys(&keys).await.ok();
+            let mut durable = app.reset_keys(&by, keys).await?;
+            let also = members.as_deref().unwrap_or_default();
+            let (released, is_durable) = app.release_rows(&by, also).await?;
+            durable &= is_durable;
+            // Other nodes drop the keys from their caches.
             app.publish_change().await;
-            Ok(durable)
+            let members = members.map(|members| {
+                let ended = members.into_iter().zip(released).filter(|(_, released)| *released);
+                ended.map(|(row, _)| row).collect()
+            });
+            Ok(KeyResetResult { members, durable })
         })
         .await
+    }
+
+    /// Clears keys. Returns whether that is on disk.
+    pub(super) async fn reset_keys(
+        &self,
+        by: &OwnedOperator,
+        keys: Vec<SubjectKey>,
+    ) -> Result<bool, AppError> {
+        let exchange = self.engine().reset_exchange(keys);
+        let (reset, receipt) = self.run_audited(by, exchange).await?;
+        reset?;
+        let (_, durable) = self.confirm_act(receipt).await;
+        Ok(durable)
+    }
+
+    /// The active blocks of other keys that the same acts made as the blocks of these keys.
+    async fn members_of_keys(&self, keys: &[SubjectKey]) -> Result<Vec<BlockRow>, AppError> {
+        self.await_queued_records().await?;
+        let now = self.now();
+        let keys: Vec<Key> = keys.iter().map(|subject| subject.key).collect();
+        let members = self.read_records(move |records| {
+            let mut found: Vec<BlockRow> = Vec::new();
+            for key in &keys {
+                let Some(block) = records.block_of(*key)? else { continue };
+                found.extend(members_of(records, &block, now)?);
+            }
+            found.retain(|row| !keys.contains(&row.subject.key));
+            found.dedup_by_key(|row| row.id);
+            Ok(found)
+        });
+        Ok(self.shown_blocks(members.await?))
     }
 
     /// Clears all keys of one policy, in every namespace: from now on its keys have other digests,

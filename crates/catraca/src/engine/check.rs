@@ -330,14 +330,19 @@ impl<S> CheckExchange<'_, '_, '_, S> {
         // be left out before zipping with the replies.
         let rows = plan.rows.iter().filter(|row| row.terms.is_some());
         let rows = rows.zip(&batch.rows).zip(&reply.rows);
-        for ((row, check_row), reply) in rows.filter(|(_, reply)| reply.started) {
+        let started = rows.filter(|(_, reply)| reply.started && reply.block.is_some());
+        // The blocks of one check are one act: who releases one of them releases the caller.
+        let first_of_act = match (started.clone().next(), started.clone().nth(1)) {
+            (Some(((_, first), _)), Some(_)) => Some(first.key),
+            _ => None,
+        };
+        for ((row, check_row), reply) in started {
             let Some(block) = &reply.block else { continue };
             let policy = &self.rules.catalog.policy(row.policy).name;
             let block = BlockEvent {
                 subject: self.subject_key(check_row.key, row),
                 epoch: self.rules.epoch(policy),
-                // An excess is one of this key alone.
-                first_of_act: None,
+                first_of_act,
                 block: Block::clone(block),
             };
             events.push(Event::Blocked { at: reply.at, block: Box::new(block) });

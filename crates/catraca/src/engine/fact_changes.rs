@@ -8,6 +8,7 @@ use catraca_core::request::validate_storable;
 use catraca_core::select::normalise;
 
 use super::Engine;
+use super::stored_values::{earlier_values, fact_value};
 use crate::rule_set::{RulePart, RuleSet};
 
 impl<S> Engine<S> {
@@ -53,22 +54,29 @@ impl<S> Engine<S> {
 
     /// Removes the facts set about a value, those of every namespace included.
     pub fn forget_facts_everywhere(&self, attribute: &str, value: &str) -> Result<(), Refusal> {
-        self.forget_stated(attribute, value, |stated, attribute, about| {
+        let forgotten = self.forget_stated(attribute, value, |stated, attribute, about| {
             stated.forget_everywhere(attribute, about);
-        })
+            true
+        });
+        forgotten.map(drop)
     }
 
-    fn forget_stated<R>(
+    /// `forget` returns whether there were facts.
+    fn forget_stated(
         &self,
         attribute: &str,
         value: &str,
-        forget: impl Fn(&mut FactSets, &str, &str) -> R + Send + Sync + 'static,
-    ) -> Result<R, Refusal> {
+        forget: impl Fn(&mut FactSets, &str, &str) -> bool + Send + Sync + 'static,
+    ) -> Result<bool, Refusal> {
         let attribute = attribute.to_owned();
         let value = value.to_owned();
         self.change_rules(RulePart::Facts, move |rules| {
-            let about = normalise(&rules.catalog, &attribute, &value)?;
-            Ok(forget(&mut rules.stated, &attribute, &about))
+            let about = fact_value(rules, &attribute, &value)?;
+            let earlier = earlier_values(rules, &attribute, &about);
+            let stated = &mut rules.stated;
+            let had_facts = forget(stated, &attribute, &about);
+            let others = earlier.iter().map(|value| forget(stated, &attribute, value));
+            Ok(others.fold(had_facts, |any, other| any | other))
         })
     }
 }
@@ -91,7 +99,11 @@ impl FactOwner<'_> {
         facts.iter().try_for_each(|(name, _)| self.check_name(rules, name))?;
         // Memory holds the value itself; the records hold the pseudonym of a private one.
         let about = digester.stored_value(self.attribute, &clear, false);
+        let earlier = earlier_values(rules, self.attribute, &about);
         let stated = rules.stated.of_mut(self.namespace);
+        for value in earlier {
+            stated.move_value(self.attribute, &value, &about);
+        }
         stated.enable_pseudonym_lookup(digester);
         stated.merge_pseudonyms(self.attribute, &clear, &about);
         for (name, fact) in facts {

@@ -10,9 +10,10 @@ use catraca_core::facts::Facts;
 use catraca_core::lists::{AccessListEntry, ListTarget};
 use catraca_core::policy::{Mode, Name};
 use catraca_core::refusal::Refusal;
-use catraca_core::select::normalise;
+use catraca_core::select::{normalise, normalise_stored};
 
 use super::Engine;
+use super::stored_values::{earlier_targets, fact_value};
 use crate::error::Error;
 use crate::records::{BlockRow, ListName};
 use crate::rule_set::{RulePart, RuleSet};
@@ -43,7 +44,8 @@ impl<S> Engine<S> {
         let digester = self.digester.clone();
         self.update_list(name, move |catalog, list| {
             let add = |entry: &AccessListEntry| {
-                let forms = stored_targets(&digester, &entry.target, Lookup::Clear);
+                let mut forms = stored_targets(&digester, &entry.target, Lookup::Clear);
+                forms.extend(earlier_targets(catalog, list, &entry.target));
                 let stored = stored_entry(&digester, catalog, entry.clone());
                 let replaced = take_entries(list, stored.namespace.as_deref(), &forms);
                 list.push(stored.clone());
@@ -62,9 +64,14 @@ impl<S> Engine<S> {
         namespace: Option<&str>,
         what: &ListTarget,
     ) -> Vec<AccessListEntry> {
-        let forms = stored_targets(&self.digester, what, Lookup::ClearOrPseudonym);
+        let what = what.clone();
+        let forms = stored_targets(&self.digester, &what, Lookup::ClearOrPseudonym);
         let namespace = namespace.map(str::to_owned);
-        self.update_list(name, move |_, list| take_entries(list, namespace.as_deref(), &forms))
+        self.update_list(name, move |catalog, list| {
+            let mut forms = forms.clone();
+            forms.extend(earlier_targets(catalog, list, &what));
+            take_entries(list, namespace.as_deref(), &forms)
+        })
     }
 
     /// How many unexpired entries of a namespace a run-time list has.
@@ -85,8 +92,10 @@ impl<S> Engine<S> {
     ) -> Option<AccessListEntry> {
         let rules = self.rules.load();
         let now = self.clock.now();
-        let forms = stored_targets(&self.digester, what, Lookup::ClearOrPseudonym);
-        let mut live = entries_of(&rules, name).iter().filter(|entry| entry.is_live(now));
+        let entries = entries_of(&rules, name);
+        let mut forms = stored_targets(&self.digester, what, Lookup::ClearOrPseudonym);
+        forms.extend(earlier_targets(&rules.catalog, entries, what));
+        let mut live = entries.iter().filter(|entry| entry.is_live(now));
         live.find(|entry| is_about(entry, namespace, &forms)).cloned()
     }
 
@@ -132,8 +141,10 @@ impl<S> Engine<S> {
         raw: &str,
     ) -> Result<BTreeMap<Name, Name>, Refusal> {
         let rules = self.rules.load();
-        let about = normalise(&rules.catalog, attribute, raw)?;
-        let facts = rules.facts.of(namespace).map(|facts| facts.about(attribute, &about));
+        let about = fact_value(&rules, attribute, raw)?;
+        let is_effective = normalise_stored(&rules.catalog, attribute, &about).is_some();
+        let facts = if is_effective { &rules.facts } else { &rules.stated };
+        let facts = facts.of(namespace).map(|facts| facts.about(attribute, &about));
         Ok(facts.unwrap_or_default())
     }
 

@@ -17,18 +17,13 @@ use catraca_core::lists::AccessListEntry;
 use catraca_core::policy::Mode;
 use catraca_core::policy_epochs::PolicyEpochs;
 use catraca_core::refusal::Refusal;
-use catraca_core::request::validate_storable;
-use catraca_core::select::normalise;
 use catraca_core::time::Time;
 
 use super::Engine;
 #[cfg(feature = "shared")]
 use super::local_changes::RecordsRead;
 use crate::error::Error;
-use crate::records::{
-    AttributeValue, ListName, Records, RecordsError, RestoredDebt, RestoredFact, RestoredItem,
-    stored_values_of,
-};
+use crate::records::{ListName, Records, RecordsError, RestoredDebt, RestoredFact, RestoredItem};
 #[cfg(feature = "shared")]
 use crate::rule_set::RulePart;
 use crate::rule_set::RuleSet;
@@ -137,24 +132,6 @@ impl<S: Store> Engine<S> {
 }
 
 impl<S> Engine<S> {
-    /// The values under which the records may store a real value: itself, or its pseudonyms. With
-    /// these a private value is found without being stored.
-    pub fn stored_names(&self, attribute: &str, raw: &str) -> Result<Vec<AttributeValue>, Refusal> {
-        stored_values_of(&self.rules().catalog, self.digester(), attribute, raw)
-    }
-
-    /// A value as callers send it, in the form in which lists and facts compare it.
-    pub fn normalised_value(&self, attribute: &str, raw: &str) -> Result<String, Refusal> {
-        validate_storable("the attribute's name", attribute)?;
-        Ok(normalise(&self.rules().catalog, attribute, raw)?.into_owned())
-    }
-
-    /// The pseudonym of a real value, whether or not its attribute is private.
-    pub fn pseudonym(&self, attribute: &str, raw: &str) -> Result<String, Refusal> {
-        let clear = normalise(&self.rules().catalog, attribute, raw)?;
-        Ok(self.digester().pseudonym(attribute, &clear))
-    }
-
     /// Applies what is not in the store: lists, epochs, facts and modes. `complete` adds what the
     /// read may lack; no decision sees the rules without it. Returns the totals.
     pub(crate) fn conclude_resume(
@@ -258,7 +235,7 @@ impl ResumeBatches {
             RestoredItem::List(ListName::Allow, entry) => self.allow.push(entry),
             RestoredItem::List(ListName::Block, entry) => self.block.push(entry),
             RestoredItem::Fact(fact) => self.add_fact(&fact),
-            RestoredItem::Mode(policy, mode) => {
+            RestoredItem::Mode(policy, mode, _) => {
                 self.modes.push((policy, mode));
                 self.summary.modes += 1;
             }

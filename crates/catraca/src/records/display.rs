@@ -45,6 +45,19 @@ pub(super) fn namespaced_target(what: &str, namespace: Option<&str>, name: &str)
     }
 }
 
+/// The namespace in the audit target of an act that is not on a key: on a list, on facts, on locks
+/// or on the records of a person.
+pub(super) fn namespace_of_target<'t>(act: &str, target: &'t str) -> Option<&'t str> {
+    let (first, _) = target.split_once(' ')?;
+    match act {
+        "list" | "unlist" | "state" | "forget" | "export" | "erase" => {
+            first.split_once('/').map(|(_, namespace)| namespace)
+        }
+        "force-lock" | "clear-locks" => Some(first),
+        _ => None,
+    }
+}
+
 /// The columns `attribute` and `value` of a list entry; a range has an empty attribute.
 pub(super) fn entry_columns(entry: &AccessListEntry) -> (String, String) {
     match &entry.target {

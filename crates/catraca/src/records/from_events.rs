@@ -2,6 +2,8 @@
 //!
 //! Runs on the thread that decides, so it never waits for the database.
 
+use std::sync::Arc;
+
 use catraca_core::catalog::Catalog;
 use catraca_core::digest::Digester;
 use catraca_core::time::Time;
@@ -35,10 +37,8 @@ impl Records {
 
     /// Queues the replacement of values in clear by pseudonyms, for the attributes that the catalog
     /// declares private.
-    pub fn hide_values(&self, at: Time, catalog: &Catalog, digester: &Digester) -> Receipt {
-        let private = catalog.attributes.iter().filter(|(_, attribute)| attribute.private);
-        let private = private.map(|(name, _)| name.to_string()).collect();
-        let kind = RecordKind::HideValues(private, digester.clone());
+    pub fn hide_values(&self, at: Time, catalog: &Arc<Catalog>, digester: &Digester) -> Receipt {
+        let kind = RecordKind::HideValues(Arc::clone(catalog), digester.clone());
         self.record(vec![Record::automatic(at, kind)])
     }
 

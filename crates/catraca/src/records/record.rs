@@ -2,6 +2,9 @@
 //!
 //! Values are given as they may be shown: private values are pseudonyms already.
 
+use std::sync::Arc;
+
+use catraca_core::catalog::Catalog;
 use catraca_core::cell::block::Origin;
 use catraca_core::digest::{Digester, Key};
 use catraca_core::lists::AccessListEntry;
@@ -61,9 +64,9 @@ pub enum RecordKind {
         /// The other forms.
         from: Vec<AttributeValue>,
     },
-    /// Values of these attributes are private: those that are stored in clear in lists, facts and
-    /// the audit are replaced by pseudonyms. Audited if there were any.
-    HideValues(Vec<String>, Digester),
+    /// Values of the attributes that this catalog declares private, which are stored in clear in
+    /// lists, facts and the audit, are replaced by pseudonyms. Audited if there were any.
+    HideValues(Arc<Catalog>, Digester),
     /// All facts about an attribute's value were removed, in one namespace or in all.
     ForgetFacts {
         /// The namespace of the facts; absent for those of all namespaces.

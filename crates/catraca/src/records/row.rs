@@ -44,8 +44,8 @@ pub enum RestoredItem {
     List(ListName, AccessListEntry),
     /// A fact about an attribute's value.
     Fact(RestoredFact),
-    /// An overridden mode.
-    Mode(String, Mode),
+    /// An overridden mode, and when it was set.
+    Mode(String, Mode, Time),
     /// A debt.
     Debt(RestoredDebt),
     /// A policy that was reset for all keys.
@@ -138,6 +138,9 @@ pub struct AuditRow {
     pub by: String,
     /// What.
     pub act: String,
+    /// The namespace of the key, the entry, the facts or the locks that it was on; absent if it was
+    /// on none, or for all namespaces.
+    pub namespace: Option<String>,
     /// The target, as it may be shown.
     pub target: String,
     /// The attributes of the key that the act was on, as they are stored: the target ends with

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::connect_error::ConnectError;
+
 /// Timeouts, prefix and limits of a Redis store.
 ///
 /// ```
@@ -36,4 +38,14 @@ impl Default for RedisOptions {
             in_flight_max: 4096,
         }
     }
+}
+
+/// Refuses a prefix with `{`: Redis Cluster would take it for the hash tag of all keys.
+pub(super) fn check_prefix(prefix: &str) -> Result<(), ConnectError> {
+    if prefix.len() <= 64 && prefix.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{') {
+        return Ok(());
+    }
+    let why =
+        format!("the prefix {prefix:?} must be at most 64 visible ASCII characters without {{");
+    Err(ConnectError::Url(why))
 }

@@ -12,14 +12,15 @@ mod link;
 mod report;
 mod votes;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::RedisError;
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::connect_error::ConnectError;
@@ -47,15 +48,20 @@ pub(super) struct Sentinels {
     name: String,
     votes: Mutex<SentinelVotes>,
     /// The connections to the primary that these Sentinels look after.
-    connections: Mutex<Vec<ConnectionHandle>>,
-    /// Since when a majority names a primary of a lower epoch.
-    lower_epoch_since: Mutex<Option<Instant>>,
+    connections: Mutex<Vec<WatchedConnection>>,
     /// Links ask their Sentinels at once when this number changes.
     requests: watch::Sender<u64>,
     /// A Sentinel has answered, or failed to.
     answered: Notify,
     /// A Sentinel has listed others.
     discovered: Notify,
+}
+
+/// A connection to the primary.
+struct WatchedConnection {
+    handle: ConnectionHandle,
+    /// Since when a majority names a primary of a lower epoch than that of this connection.
+    lower_epoch_since: Option<Instant>,
 }
 
 impl ServerConnector for Arc<Sentinels> {
@@ -85,7 +91,6 @@ impl Sentinels {
             name,
             votes: Mutex::new(SentinelVotes::new(servers)),
             connections: Mutex::default(),
-            lower_epoch_since: Mutex::default(),
             requests: watch::Sender::new(0),
             answered: Notify::new(),
             discovered: Notify::new(),
@@ -94,19 +99,29 @@ impl Sentinels {
 
     /// Keeps a connection to the primary on the right server.
     pub fn look_after(&self, connection: ConnectionHandle) {
-        self.connections.lock().push(connection);
+        let watched = WatchedConnection { handle: connection, lower_epoch_since: None };
+        self.connections.lock().push(watched);
     }
 
     /// Follows all Sentinels until the task is aborted.
     pub async fn watch(self: Arc<Self>) {
         let mut links = JoinSet::new();
         links.spawn(self.clone().probe_roles());
-        let mut followed = BTreeSet::new();
+        let mut followed: BTreeMap<RedisAddress, AbortHandle> = BTreeMap::new();
         loop {
             let addresses = self.votes.lock().addresses();
+            followed.retain(|address, link| {
+                let is_known = addresses.contains(address);
+                if !is_known {
+                    link.abort();
+                }
+                is_known
+            });
+            while links.try_join_next().is_some() {}
             for address in addresses {
-                if followed.insert(address.clone()) {
-                    links.spawn(self.clone().follow(address));
+                if let Entry::Vacant(entry) = followed.entry(address) {
+                    let address = entry.key().clone();
+                    entry.insert(links.spawn(self.clone().follow(address)));
                 }
             }
             self.discovered.notified().await;
@@ -189,12 +204,11 @@ impl Sentinels {
 
     /// Confirms the server of each connection, or makes the connection leave it.
     fn update_connections(&self) {
-        let connections = self.connections.lock().clone();
-        for connection in connections {
-            let Some(server_info) = connection.server_info() else { continue };
+        for connection in self.connections.lock().iter_mut() {
+            let Some(server_info) = connection.handle.server_info() else { continue };
             self.confirm(&server_info);
-            if self.is_replaced(&server_info) {
-                connection.reconnect("Sentinels report another primary");
+            if self.is_replaced(&server_info, &mut connection.lower_epoch_since) {
+                connection.handle.reconnect("Sentinels report another primary");
             }
         }
     }
@@ -208,11 +222,10 @@ impl Sentinels {
 
     /// Whether the Sentinels name another primary, or the same one in a later epoch: it was
     /// replaced in between and may have lost data.
-    fn is_replaced(&self, server_info: &ServerInfo) -> bool {
+    fn is_replaced(&self, server_info: &ServerInfo, lower_since: &mut Option<Instant>) -> bool {
         let now = Instant::now();
         let Some(named) = self.votes.lock().named_primary(now) else { return false };
         let epoch = server_info.confirmation.as_ref().map_or(0, |one| one.epoch);
-        let mut lower_since = self.lower_epoch_since.lock();
         if named.epoch >= epoch || !named.by_majority {
             *lower_since = None;
             return named.epoch > epoch
@@ -224,7 +237,8 @@ impl Sentinels {
     /// Asks the primary of each connection for its role, every heartbeat.
     async fn probe_roles(self: Arc<Self>) {
         loop {
-            let connections = self.connections.lock().clone();
+            let connections: Vec<ConnectionHandle> =
+                self.connections.lock().iter().map(|one| one.handle.clone()).collect();
             for connection in connections {
                 let asked = Instant::now();
                 let Ok(Some(role)) = timeout(ANSWER_TIMEOUT, query_role(&connection)).await else {

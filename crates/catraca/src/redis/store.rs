@@ -12,6 +12,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::digest::Key;
+use parking_lot::Mutex;
 use redis::RedisResult;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -24,7 +25,7 @@ use super::decode::decode_reply;
 use super::handshake::{ConnectSettings, ServerInfo};
 use super::hash_slots;
 use super::lock_store::ServerLookup;
-use super::options::RedisOptions;
+use super::options::{RedisOptions, check_prefix};
 use super::script::{SCRIPT, run_script};
 use super::script_args::ScriptArgs;
 use super::sentinel::Sentinels;
@@ -205,12 +206,18 @@ impl RedisStore {
     }
 
     /// Applies a batch whose keys are all in one group.
-    async fn apply_one(&self, batch: &Batch, when: When) -> Result<Reply, StoreError> {
+    /// Also returns whether the server that answered may have been replaced by then: the connection
+    /// may be to another one already.
+    async fn apply_one(&self, batch: &Batch, when: When) -> Result<(Reply, bool), StoreError> {
         let group = batch_group(batch);
         let prefix = self.prefix(group);
         let args = ScriptArgs::new(&prefix, batch);
         let until = Instant::now() + self.deadline;
-        let call = |live, asking| run_script(live, asking, &args, when);
+        let server: Mutex<Option<Arc<ServerInfo>>> = Mutex::default();
+        let call = |live: LiveConnection, asking| {
+            *server.lock() = Some(Arc::clone(&live.server_info));
+            run_script(live, asking, &args, when)
+        };
         let answer = self.round_trip_until(until, group, call).await;
         if matches!(answer, Err(StoreError::Unavailable { .. })) && is_operator_act(batch) {
             // Although the connection is lost, the call may still reach the server, which applies
@@ -218,7 +225,9 @@ impl RedisStore {
             // an act that happens afterwards.
             sleep_until(until).await;
         }
-        decode_reply(batch, &answer?)
+        let reply = decode_reply(batch, &answer?)?;
+        let is_doubtful = server.lock().as_ref().is_some_and(|server| server.is_doubtful());
+        Ok((reply, is_doubtful))
     }
 
     fn try_begin_call(&self) -> Result<SemaphorePermit<'_>, StoreError> {
@@ -229,18 +238,28 @@ impl RedisStore {
 
 impl SharedStore for RedisStore {
     fn apply<'a>(&'a self, batch: &'a Batch, when: When) -> StoreFuture<'a, Reply> {
+        Box::pin(async move { Ok(self.apply_with_doubt(batch, when).await?.0) })
+    }
+
+    fn apply_with_doubt<'a>(
+        &'a self,
+        batch: &'a Batch,
+        when: When,
+    ) -> StoreFuture<'a, (Reply, bool)> {
         Box::pin(async move {
             let parts = if self.is_sharded() { split_by_group(batch) } else { None };
             let Some(parts) = parts else { return self.apply_one(batch, when).await };
             let mut replies = Vec::with_capacity(parts.len());
             for (rows, part) in parts {
-                let reply = self.apply_one(&part, when).await;
+                // No Sentinels watch a cluster.
+                let reply = self.apply_one(&part, when).await.map(|(reply, _)| reply);
                 let is_first = replies.is_empty();
                 let reply =
                     reply.map_err(|error| if is_first { error } else { error.after_other_parts() });
                 replies.push((rows, reply?));
             }
-            merge(replies).ok_or_else(StoreError::mismatched_reply)
+            let reply = merge(replies).ok_or_else(StoreError::mismatched_reply)?;
+            Ok((reply, false))
         })
     }
 
@@ -271,10 +290,6 @@ impl SharedStore for RedisStore {
             RedisTopology::Single(_) => self.sentinels.as_ref()?.silent_sentinels(),
             RedisTopology::Cluster(cluster) => cluster.refresh_error(),
         }
-    }
-
-    fn is_doubtful(&self) -> bool {
-        self.sentinels.is_some() && self.server_info().is_some_and(|server| server.is_doubtful())
     }
 
     fn doubt(&self) -> Option<String> {
@@ -380,14 +395,4 @@ async fn connect_topology(
 /// Whether an operator waits for the result.
 fn is_operator_act(batch: &Batch) -> bool {
     matches!(batch, Batch::Block(_) | Batch::Unblock(_) | Batch::Reset(_))
-}
-
-/// Refuses a prefix with `{`: Redis Cluster would take it for the hash tag of all keys.
-fn check_prefix(prefix: &str) -> Result<(), ConnectError> {
-    if prefix.len() <= 64 && prefix.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'{') {
-        return Ok(());
-    }
-    let why =
-        format!("the prefix {prefix:?} must be at most 64 visible ASCII characters without {{");
-    Err(ConnectError::Url(why))
 }

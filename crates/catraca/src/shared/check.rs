@@ -19,10 +19,9 @@ impl SharedDriver {
         if let Some(cached) = self.find_cached_block(batch) {
             return Ok(cached);
         }
-        match self.call_store(batch).await {
-            Ok(reply) => {
+        match self.call_store_with_doubt(batch).await {
+            Ok((reply, is_doubtful)) => {
                 self.update_from_check(batch, &exchange.failure_modes(), &reply);
-                let is_doubtful = self.store.is_doubtful();
                 Ok(StoreReply { is_doubtful, ..StoreReply::from_store(reply) })
             }
             Err(error) => {
@@ -95,11 +94,10 @@ impl SharedDriver {
         let rows = check.rows.iter().zip(&reply.rows);
         for (row, row_reply) in rows.filter(|(_, row_reply)| row_reply.started) {
             if let Some(block) = &row_reply.block {
+                self.add_unsynced(row.key, Block::clone(block), is_moving);
                 if is_moving {
-                    self.unsynced.add_moving(row.key, Block::clone(block));
                     continue;
                 }
-                self.unsynced.add(row.key, Block::clone(block));
                 let why = "a block was started without the store and is written to it first";
                 self.open_for_sync(&[row.key], why);
             }

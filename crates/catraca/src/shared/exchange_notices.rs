@@ -5,18 +5,22 @@
 //! The store keeps the newest [`NOTICES_MAX`] notices. An error here does not open the circuit
 //! breaker: decisions do not depend on notices.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
-use catraca_core::batch::Batch;
+use catraca_core::batch::{Batch, UnblockRow};
 use catraca_core::cell::Block;
 use catraca_core::digest::Key;
+#[cfg(feature = "records")]
+use catraca_core::time::Span;
 use catraca_core::time::Time;
 
 use super::SharedDriver;
 use super::notice::{Notice, NoticeContent};
 use super::peers::NodeState;
+use super::unsynced_blocks::BATCH;
 use crate::event::Event;
-use crate::store::{NOTICES_PER_REPLY, NodeMessage, NodeReply, StoreError};
+use crate::store::{NOTICES_PER_REPLY, NodeMessage, NodeReply, StoreError, When};
 
 /// The most notices in the store.
 const NOTICES_MAX: u64 = 100_000;
@@ -24,12 +28,35 @@ const NOTICES_MAX: u64 = 100_000;
 const NOTICES_LEFT: u64 = 99_000;
 /// Notices in one message.
 const NOTICES_PER_MESSAGE: usize = 256;
-/// Messages in one heartbeat; what is left waits for the next one.
+/// Messages in one heartbeat, and how long they may take; what is left waits for the next one.
 const MESSAGES_MAX: usize = 400;
+pub(super) const EXCHANGE_TIME: Duration = Duration::from_millis(200);
+/// The most blocks that must still be ended in the store.
+const STALE_MAX: usize = 10_000;
+/// The pause before blocks are compared again with those of the store after an error.
+#[cfg(feature = "records")]
+const AGREEMENT_PAUSE: Span = Span::from_secs(2);
+
+/// After a loss of data nodes read all notices, and compare the blocks that their records have with
+/// those of the store.
+#[derive(Debug, Default)]
+pub(super) struct Agreement {
+    /// The keys of the notices that were read since.
+    #[cfg(feature = "records")]
+    published: HashSet<Key>,
+    /// After an error, when it is tried again.
+    #[cfg(feature = "records")]
+    not_before: Time,
+}
 
 impl SharedDriver {
     /// Publishes a block, a release or a reset to the other nodes, with the next heartbeat.
     pub fn notify(&self, event: &Event<'_>) {
+        self.notify_at(event, self.store_now());
+    }
+
+    /// Publishes what happened at an instant of the store's clock.
+    pub(super) fn notify_at(&self, event: &Event<'_>, at: Time) {
         let content = match event {
             Event::Blocked { block, .. } if !block.block.shadow => {
                 let until = self.to_store_time(block.block.until);
@@ -44,7 +71,7 @@ impl SharedDriver {
         let attachment = self.attachment_of(event);
         #[cfg(not(feature = "records"))]
         let attachment = Vec::new();
-        self.notices.add(Notice { at: self.store_now(), content, attachment });
+        self.notices.add(Notice { at, content, attachment });
     }
 
     /// The store's clock, as this node estimates it.
@@ -61,33 +88,134 @@ impl SharedDriver {
         }
     }
 
-    /// Publishes and reads notices. `all` reads them from the oldest on: the store may have lost
-    /// data, and its versions may have begun again.
-    pub(super) async fn exchange_notices(&self, all: bool) {
-        if all {
-            self.notices.set_read_to(String::new());
-        }
+    /// Converts an instant of the store's clock into one of this node's, so that the remaining time
+    /// is the same.
+    pub(super) fn to_local_time(&self, at: Time, store_now: Time) -> Time {
+        if at.is_forever() { at } else { self.engine.now().after(at.since(store_now)) }
+    }
+
+    /// The store may have lost data, and its versions may have begun again: all notices are read
+    /// from the oldest on, and blocks and releases that the store has lost are published again.
+    pub(super) fn begin_agreement(&self) {
+        self.notices.set_read_to(String::new());
+        self.notices.publish_releases_again(self.store_now());
+        *self.agreement.lock() = Some(Agreement::default());
+    }
+
+    /// Publishes and reads notices, for about this time.
+    pub(super) async fn exchange_notices(&self, longest: Duration) {
+        self.unblock_stale().await;
         let mut read = Vec::new();
-        let exchanged = self.exchange_messages(&mut read).await;
+        let exchanged = self.exchange_messages(&mut read, Instant::now() + longest).await;
+        let is_read_to_end = matches!(exchanged, Ok(true));
         let error = exchanged.err().map(|error| {
             format!("other nodes do not learn of the blocks and releases of this one: {error}")
         });
-        let is_complete = error.is_none();
         self.notice_error.store(error.map(std::sync::Arc::new));
         let latest = latest_of_each_key(read);
         #[cfg(feature = "records")]
         {
             self.apply_messages(&latest);
-            self.record_notices(&latest, all && is_complete).await;
+            self.record_notices(&latest, is_read_to_end).await;
         }
         #[cfg(not(feature = "records"))]
-        let _ = is_complete;
-        for notice in latest {
-            if self.notices.accept(&notice) {
-                self.apply_notice(notice);
+        if is_read_to_end {
+            *self.agreement.lock() = None;
+        }
+        let news: Vec<Notice> =
+            latest.into_iter().filter(|notice| self.notices.accept(notice)).collect();
+        self.note_stale(&news);
+        news.into_iter().for_each(|notice| self.apply_notice(notice));
+        self.unblock_stale().await;
+    }
+
+    /// Reads the notices of other nodes, and removes the blocks that they released from this node:
+    /// it is about to write its blocks to the store. `all` reads them from the oldest on. What
+    /// cannot be read is read with the next exchange.
+    pub(super) async fn learn_releases(&self, all: bool) {
+        let mut after = if all { String::new() } else { self.notices.read_to() };
+        let mut read = Vec::new();
+        for _ in 0..MESSAGES_MAX {
+            let Ok(reply) = self.send_notices(&[], &after).await else { break };
+            let notices = reply.notices.iter();
+            read.extend(notices.filter_map(|(_, body)| Notice::from_bytes(body)));
+            let is_page_full = reply.notices.len() >= NOTICES_PER_REPLY;
+            match reply.notices.into_iter().next_back() {
+                Some((version, _)) if is_page_full => after = version,
+                _ => break,
             }
         }
-        self.notices.forget_old(self.store_now());
+        for notice in latest_of_each_key(read) {
+            if let NoticeContent::Freed(key) = notice.content
+                && self.notices.is_news(&notice)
+            {
+                self.free_locally(key);
+            }
+        }
+    }
+
+    /// Notes the blocks that this node wrote to the store after another node had released them. A
+    /// block that was started since has another end.
+    fn note_stale(&self, news: &[Notice]) {
+        let written_at = *self.blocks_written_at.lock();
+        let is_undone = |notice: &&Notice| notice.at <= written_at;
+        let freed = news.iter().filter(is_undone).filter_map(|notice| match notice.content {
+            NoticeContent::Freed(key) => Some(key),
+            _ => None,
+        });
+        let freed: HashSet<Key> = freed.collect();
+        if freed.is_empty() {
+            return;
+        }
+        let clock_offset = self.primaries.clock_offset().unwrap_or(0);
+        let mut stale = self.stale_blocks.lock();
+        self.engine.store().for_each_block(|key, block| {
+            if freed.contains(&key) && stale.len() < STALE_MAX {
+                let only_until = Some(shift(block.until, clock_offset));
+                stale.push(UnblockRow { key, only_until });
+            }
+        });
+    }
+
+    /// Ends these blocks in the store. What fails waits for the next heartbeat.
+    async fn unblock_stale(&self) {
+        let mut rows = std::mem::take(&mut *self.stale_blocks.lock());
+        while !rows.is_empty() {
+            let chunk = rows.split_off(rows.len().saturating_sub(BATCH));
+            let batch = Batch::Unblock(chunk.clone());
+            if self.store.apply(&batch, When::Store).await.is_err() {
+                rows.extend(chunk);
+                self.stale_blocks.lock().append(&mut rows);
+            }
+        }
+    }
+
+    /// Whether the blocks of the records are compared with those of the store now.
+    #[cfg(feature = "records")]
+    pub(super) fn is_agreement_due(&self) -> bool {
+        let now = self.engine.now();
+        self.agreement.lock().as_ref().is_some_and(|agreement| agreement.not_before <= now)
+    }
+
+    /// Notes the keys of notices that were read; returns all since the loss.
+    #[cfg(feature = "records")]
+    pub(super) fn note_published(&self, notices: &[Notice]) -> HashSet<Key> {
+        let mut agreement = self.agreement.lock();
+        let Some(agreement) = agreement.as_mut() else { return HashSet::new() };
+        agreement.published.extend(notices.iter().filter_map(Notice::key));
+        agreement.published.clone()
+    }
+
+    /// The blocks were compared, or it is tried again later.
+    #[cfg(feature = "records")]
+    pub(super) fn end_agreement(&self, has_succeeded: bool) {
+        let mut agreement = self.agreement.lock();
+        match agreement.as_mut() {
+            Some(agreement) if !has_succeeded => {
+                agreement.not_before = self.engine.now().after(AGREEMENT_PAUSE);
+            }
+            _ => *agreement = None,
+        }
     }
 
     /// Publishes a notice now; returns whether the store has it. If not, a heartbeat publishes it.
@@ -95,15 +223,18 @@ impl SharedDriver {
     pub(super) async fn publish_now(&self, notice: Notice) -> bool {
         // The notices in the reply are left to the next heartbeat.
         let is_published = self.primaries.any_in_use()
-            && self.send_notices(std::slice::from_ref(&notice)).await.is_ok();
+            && self
+                .send_notices(std::slice::from_ref(&notice), &self.notices.read_to())
+                .await
+                .is_ok();
         if !is_published {
             self.notices.add(notice);
         }
         is_published
     }
 
-    /// Sends notices of this node, and returns those that it has not read.
-    async fn send_notices(&self, own: &[Notice]) -> Result<NodeReply, StoreError> {
+    /// Sends notices of this node, and returns those of all nodes after a version.
+    async fn send_notices(&self, own: &[Notice], after: &str) -> Result<NodeReply, StoreError> {
         let bodies: Vec<Vec<u8>> = own.iter().map(Notice::to_bytes).collect();
         let revision = self.engine.catalog().revision.to_string();
         let at = self.store_now();
@@ -113,7 +244,7 @@ impl SharedDriver {
             node: &self.node_id,
             state: &state,
             gone: &self.peers.take_gone(),
-            after: &self.notices.read_to(),
+            after,
             notices: &bodies,
         };
         let reply = self.store.exchange(&message).await?;
@@ -122,11 +253,16 @@ impl SharedDriver {
         Ok(reply)
     }
 
-    async fn exchange_messages(&self, read: &mut Vec<Notice>) -> Result<(), StoreError> {
+    /// Returns whether all notices were published and read.
+    async fn exchange_messages(
+        &self,
+        read: &mut Vec<Notice>,
+        until: Instant,
+    ) -> Result<bool, StoreError> {
         for _ in 0..MESSAGES_MAX {
             let own = self.notices.take(NOTICES_PER_MESSAGE);
             let is_last = own.len() < NOTICES_PER_MESSAGE;
-            let reply = match self.send_notices(&own).await {
+            let reply = match self.send_notices(&own, &self.notices.read_to()).await {
                 Ok(reply) => reply,
                 Err(error) => {
                     self.notices.give_back(own);
@@ -143,10 +279,13 @@ impl SharedDriver {
                 self.trim_notices().await?;
             }
             if is_last && !is_page_full {
+                return Ok(true);
+            }
+            if Instant::now() >= until {
                 break;
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Drops the oldest notices. A node that starts later, without shared records, does not learn
@@ -169,12 +308,16 @@ impl SharedDriver {
                     self.store_block_locally(key, Block { until, ..block });
                 }
             }
-            NoticeContent::Freed(key) => {
-                self.block_cache.forget(key);
-                self.mirror(&Batch::Unblock(vec![key.into()]));
-            }
+            NoticeContent::Freed(key) => self.free_locally(key),
             NoticeContent::Message => {}
         }
+    }
+
+    /// Another node has released the key: no block of it is left on this node.
+    fn free_locally(&self, key: Key) {
+        self.block_cache.forget(key);
+        self.unsynced.forget(&[key]);
+        self.mirror(&Batch::Unblock(vec![key.into()]));
     }
 }
 

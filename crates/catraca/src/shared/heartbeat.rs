@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use catraca_core::batch::{Batch, UnblockRow};
@@ -15,6 +16,7 @@ use catraca_core::digest::Key;
 use catraca_core::time::{Span, Time};
 
 use super::SharedDriver;
+use super::exchange_notices::EXCHANGE_TIME;
 use super::primaries::{PrimaryState, UnavailablePrimary};
 use super::unsynced_blocks::{BATCH, blocks_to_batch};
 use crate::store::{PrimaryId, PrimaryReport, StoreError, StoreStatus, When};
@@ -84,6 +86,10 @@ impl SharedDriver {
         self.primaries.retain(&present);
         let status = reports.iter().find_map(|report| report.status.as_ref().ok().copied());
         let mut heartbeat = HeartbeatReport::default();
+        let has_restarted = reports.iter().any(|report| self.has_restarted(report));
+        if status.is_some() && (has_restarted || !self.unsynced.is_empty()) {
+            self.learn_releases(has_restarted).await;
+        }
         // Primaries that must get their blocks first come last, so that they delay no other.
         reports.sort_by_key(|report| self.has_restarted(report));
         let mut lost_data = false;
@@ -93,9 +99,13 @@ impl SharedDriver {
         if status.is_some() && self.publish_error.load().is_some() {
             self.publish_change().await;
         }
-        if status.is_some() {
-            self.exchange_notices(heartbeat.restarted).await;
+        if heartbeat.restarted {
+            self.begin_agreement();
         }
+        if status.is_some() {
+            self.exchange_notices(EXCHANGE_TIME).await;
+        }
+        self.notices.forget_old(self.store_now());
         #[cfg(feature = "records")]
         if status.is_none() || self.notice_error.load().is_some() {
             self.follow_records_without_store().await;
@@ -179,7 +189,15 @@ impl SharedDriver {
             let why = "the store may have lost data; all blocks are written to it first";
             self.count_opening(primary.breaker.open_for_sync(why));
             self.block_cache.forget_all(|key| self.is_on(id, key));
-            self.write_all_blocks(id).await?;
+        }
+        // Blocks that are dropped from now on are not among those that are written here.
+        let needs_all = primary.needs_all_blocks.swap(false, Ordering::Relaxed);
+        if restarted || uncertain || needs_all {
+            let written = self.write_all_blocks(id).await;
+            if needs_all && written.is_err() {
+                primary.needs_all_blocks.store(true, Ordering::Relaxed);
+            }
+            written?;
         }
         self.write_unsynced_blocks(id).await?;
         let read = match restarted || uncertain {
@@ -200,7 +218,8 @@ impl SharedDriver {
     /// Whether a primary must still get something before it is used.
     fn has_pending(&self, id: PrimaryId) -> bool {
         let is_pending = |key: Key| self.is_on(id, key);
-        self.unsynced.has(is_pending)
+        self.primaries.get(id).needs_all_blocks.load(Ordering::Relaxed)
+            || self.unsynced.has(is_pending)
             || self.uncertain_keys.lock().iter().any(|key| is_pending(*key))
     }
 
@@ -233,7 +252,11 @@ impl SharedDriver {
             }
         });
         for chunk in blocks.chunks(BATCH) {
-            self.store.apply(&blocks_to_batch(chunk, self.engine.now()), When::Store).await?;
+            let batch = blocks_to_batch(chunk, self.engine.now());
+            let written = self.store.apply(&batch, When::Store).await;
+            // Also after an error: the store may have applied it.
+            *self.blocks_written_at.lock() = self.store_now();
+            written?;
         }
         Ok(())
     }
@@ -244,7 +267,9 @@ impl SharedDriver {
         let mut batches = taken.into_iter();
         while let Some(blocks) = batches.next() {
             let batch: Batch = blocks_to_batch(&blocks, self.engine.now());
-            let error = match self.store.apply(&batch, When::Store).await {
+            let written = self.store.apply(&batch, When::Store).await;
+            *self.blocks_written_at.lock() = self.store_now();
+            let error = match written {
                 Ok(_) => continue,
                 // A key that is being moved must not hold up the others.
                 Err(StoreError::Moving { .. }) => self.write_one_by_one(blocks).await.err(),
@@ -269,7 +294,7 @@ impl SharedDriver {
             let batch = blocks_to_batch(&[(key, block.clone())], self.engine.now());
             match self.store.apply(&batch, When::Store).await {
                 Ok(_) => {}
-                Err(StoreError::Moving { .. }) => self.unsynced.add_moving(key, block),
+                Err(StoreError::Moving { .. }) => self.add_unsynced(key, block, true),
                 Err(error) => {
                     self.unsynced.give_back([(key, block)].into_iter().chain(blocks));
                     return Err(error);

@@ -36,8 +36,9 @@ pub(super) struct KnownRule {
 pub(super) enum RuleState {
     Present(RuleItem),
     Removed,
-    /// Another version wrote it.
-    Unreadable,
+    /// Another version wrote it, or a node with a newer secret. The rule that this node could read
+    /// last stays in force.
+    Unreadable(Option<Box<RuleItem>>),
 }
 
 /// What a node must do after it has read the store's rules.
@@ -86,6 +87,12 @@ impl KnownRules {
         stamp
     }
 
+    /// How many rules this node cannot read.
+    pub fn unreadable(&self) -> usize {
+        let is_unreadable = |known: &&KnownRule| matches!(known.state, RuleState::Unreadable(_));
+        self.0.values().filter(is_unreadable).count()
+    }
+
     /// The names of all rules and tombstones.
     pub fn names(&self) -> Vec<RuleName> {
         self.0.keys().cloned().collect()
@@ -102,7 +109,7 @@ impl KnownRules {
             let body = match &known.state {
                 RuleState::Present(rule) => Some(seal(rule)),
                 RuleState::Removed => None,
-                RuleState::Unreadable => return None,
+                RuleState::Unreadable(_) => return None,
             };
             Some(StampedRule { name: name.clone(), stamp: known.stamp, body })
         };
@@ -112,6 +119,11 @@ impl KnownRules {
     /// Takes over what the store has, unless this node knows a newer act.
     pub fn merge(&mut self, stored: BTreeMap<RuleName, KnownRule>, now: Time) -> MergeResult {
         let before = std::mem::replace(&mut self.0, stored);
+        for (name, known) in &mut self.0 {
+            if let RuleState::Unreadable(readable) = &mut known.state {
+                *readable = before.get(name).and_then(KnownRule::rule).cloned().map(Box::new);
+            }
+        }
         let mut lost = Vec::new();
         for (name, known) in before.iter().filter(|(_, known)| known.is_for_store()) {
             match self.0.entry(name.clone()) {
@@ -176,7 +188,8 @@ impl KnownRule {
     fn rule(&self) -> Option<&RuleItem> {
         match &self.state {
             RuleState::Present(rule) => Some(rule),
-            RuleState::Removed | RuleState::Unreadable => None,
+            RuleState::Unreadable(readable) => readable.as_deref(),
+            RuleState::Removed => None,
         }
     }
 
@@ -245,9 +258,17 @@ mod tests {
         let mut rules = KnownRules::default();
         let stamp = rules.act(name(1), mode(Mode::Off), at(0), 1);
         let stamp = RuleStamp { micros: stamp.micros + 1, ..stamp };
-        let unreadable = KnownRule { stamp, state: RuleState::Unreadable };
-        let merged = rules.merge(BTreeMap::from([(name(1), unreadable)]), at(1));
-        assert!(merged.lost.is_empty());
+        let unreadable = || {
+            let state = RuleState::Unreadable(None);
+            BTreeMap::from([(name(1), KnownRule { stamp, state })])
+        };
+        // Regression: the node dropped the rule, and its records forgot it.
+        for _ in 0..2 {
+            let merged = rules.merge(unreadable(), at(1));
+            assert!(merged.lost.is_empty() && merged.changes.is_empty());
+            assert_eq!(rules.rule(&name(1)), mode(Mode::Off).as_ref(), "the last one stays");
+            assert_eq!(rules.unreadable(), 1);
+        }
         assert!(rules.to_writes(&rules.names(), |_| Vec::new()).is_empty());
     }
 

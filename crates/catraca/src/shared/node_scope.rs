@@ -8,13 +8,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use catraca_core::batch::{Batch, UnblockRow};
 use catraca_core::time::Time;
 use parking_lot::Mutex;
 
 use super::SharedDriver;
+use super::erasures::PendingErasures;
 use super::known_rules::{KnownRule, KnownRules, RuleState};
 use super::rule_changes::changed_rules;
 use super::rule_item::{RuleItem, RuleName};
@@ -24,6 +26,8 @@ use crate::store::{PrimaryId, RuleWriteMode, StampedRule, StoreError, StoreStatu
 
 /// What the store is bound to instead of the identity of records.
 const IDENTITY: &str = "of each node ([records] scope = \"node\")";
+/// How long a node that starts may read notices.
+const FIRST_EXCHANGE_TIME: Duration = Duration::from_secs(60);
 /// Rules in one write.
 const RULES_PER_WRITE: usize = 500;
 
@@ -34,6 +38,11 @@ pub(super) struct NodeScope {
     pending: Mutex<PendingRules>,
     /// Whether the store has lost data, and did not get all rules again yet.
     lost_data: AtomicBool,
+    /// Rules of the store, and notices since the start, that this node cannot read.
+    unreadable_rules: AtomicUsize,
+    pub unreadable_notices: AtomicUsize,
+    /// What other nodes want erased.
+    pub erasures: Arc<PendingErasures>,
 }
 
 /// Changes of this node that the store did not take yet.
@@ -42,6 +51,22 @@ struct PendingRules {
     names: BTreeSet<RuleName>,
     /// The number of the last of these changes.
     number: u64,
+}
+
+impl NodeScope {
+    /// Why this node does not do what others do, and the remedy.
+    pub fn error(&self) -> Option<String> {
+        let rules = self.unreadable_rules.load(Ordering::Relaxed);
+        let notices = self.unreadable_notices.load(Ordering::Relaxed);
+        if rules + notices == 0 {
+            return self.erasures.error();
+        }
+        Some(format!(
+            "{rules} lists, facts and modes, and {notices} notices of other nodes cannot be read: \
+             a node with another secret or a newer version wrote them; what this node could read \
+             last stays in force; give it the newest secret and version, and restart it"
+        ))
+    }
 }
 
 impl SharedDriver {
@@ -70,10 +95,14 @@ impl SharedDriver {
             known: Mutex::new(KnownRules::from_records(known)),
             pending: Mutex::default(),
             lost_data: AtomicBool::new(false),
+            unreadable_rules: AtomicUsize::new(0),
+            unreadable_notices: AtomicUsize::new(0),
+            erasures: Arc::default(),
         });
         let read = self.read_rules(scope, now).await?;
         drop(records.hide_values(here, &self.engine.catalog(), self.engine.digester()));
-        self.exchange_notices(true).await;
+        self.begin_agreement();
+        self.exchange_notices(FIRST_EXCHANGE_TIME).await;
         let mut blocks = 0;
         self.engine.store().for_each_block(|_, block| blocks += u64::from(block.until > here));
         Ok(ResumeSummary { blocks, ..read })
@@ -242,6 +271,7 @@ impl SharedDriver {
         let merged = {
             let mut known = scope.known.lock();
             let merged = known.merge(stored, now);
+            scope.unreadable_rules.store(known.unreadable(), Ordering::Relaxed);
             for (_, rule) in known.rules() {
                 // Rules need no batches.
                 let _ = batches.add(rule.to_restored());
@@ -269,7 +299,7 @@ impl SharedDriver {
             for StampedRule { name, stamp, body } in page.rules {
                 let read = |body: Vec<u8>| {
                     let rule = self.open_json(&body).and_then(|json| RuleItem::from_json(&json));
-                    rule.map_or(RuleState::Unreadable, RuleState::Present)
+                    rule.map_or(RuleState::Unreadable(None), RuleState::Present)
                 };
                 let state = body.map_or(RuleState::Removed, read);
                 rules.insert(name, KnownRule { stamp, state });

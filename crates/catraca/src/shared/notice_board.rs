@@ -10,7 +10,7 @@ use catraca_core::digest::Key;
 use catraca_core::time::{Span, Time};
 use parking_lot::Mutex;
 
-use super::notice::Notice;
+use super::notice::{Notice, NoticeContent};
 
 /// The most notices about keys that wait for the store. The oldest one makes room for a further
 /// one.
@@ -23,6 +23,12 @@ const MESSAGES_MAX: usize = 100_000;
 const REMEMBERED: Span = Span::from_secs(60);
 /// Keys that are remembered before old ones are forgotten.
 const REMEMBERED_MIN: usize = 1_024;
+/// The most keys that are remembered.
+const REMEMBERED_MAX: usize = 1_000_000;
+/// How long and how many releases are remembered: a node that was cut off for that time learns of
+/// them, also if the store has lost their notices.
+const RELEASES_REMEMBERED: Span = Span::from_secs(3_600);
+const RELEASES_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct NoticeBoard(Mutex<BoardState>);
@@ -39,8 +45,17 @@ struct BoardState {
     read_to: String,
     /// The instant of the last notice about each key.
     latest: HashMap<Key, Time>,
+    releases: Releases,
     dropped: u64,
     stored: u64,
+}
+
+/// The releases of any node that no later block has followed.
+#[derive(Debug, Default)]
+struct Releases {
+    by_key: HashMap<Key, Notice>,
+    /// All that were added, in order.
+    order: VecDeque<(Key, Time)>,
 }
 
 impl NoticeBoard {
@@ -55,8 +70,7 @@ impl NoticeBoard {
             state.messages.push_back(notice);
             return;
         };
-        let latest = state.latest.entry(key).or_default();
-        *latest = notice.at.max(*latest);
+        state.note(&notice);
         let last = state.pending.last_key_value().map_or(0, |(place, _)| *place);
         let place = *state.by_key.entry(key).or_insert(last + 1);
         state.pending.insert(place, notice);
@@ -96,29 +110,35 @@ impl NoticeBoard {
 
     /// Whether a notice says something that this node does not know yet. Remembers it.
     pub fn accept(&self, notice: &Notice) -> bool {
-        let Some(key) = notice.key() else { return true };
         let mut state = self.0.lock();
-        let latest = state.latest.entry(key).or_default();
-        let is_news = notice.at > *latest;
-        *latest = notice.at.max(*latest);
+        let is_news = state.is_news(notice);
+        if is_news {
+            state.note(notice);
+        }
         is_news
     }
 
     /// Whether a notice says something that this node does not know yet.
-    #[cfg(feature = "records")]
     pub fn is_news(&self, notice: &Notice) -> bool {
-        let state = self.0.lock();
-        let latest = notice.key().and_then(|key| state.latest.get(&key).copied());
-        latest.is_none_or(|latest| notice.at > latest)
+        self.0.lock().is_news(notice)
     }
 
-    /// Forgets the instants of keys that no node publishes any more.
+    /// Publishes the releases of the last hour again: the store may have lost their notices, and a
+    /// node that has not read them would bring the blocks back.
+    pub fn publish_releases_again(&self, now: Time) {
+        self.forget_old(now);
+        let releases: Vec<Notice> = self.0.lock().releases.by_key.values().cloned().collect();
+        self.give_back(releases);
+    }
+
+    /// Forgets the instants of keys that no node publishes any more, and old releases.
     pub fn forget_old(&self, now: Time) {
         let mut state = self.0.lock();
         if state.latest.len() >= REMEMBERED_MIN {
             let oldest = now.before(REMEMBERED);
             state.latest.retain(|_, at| *at > oldest);
         }
+        state.releases.drop_before(now.before(RELEASES_REMEMBERED));
     }
 
     pub fn read_to(&self) -> String {
@@ -146,6 +166,23 @@ impl NoticeBoard {
 }
 
 impl BoardState {
+    fn is_news(&self, notice: &Notice) -> bool {
+        let Some(key) = notice.key() else { return true };
+        let latest = self.latest.get(&key).copied();
+        let released = self.releases.by_key.get(&key).map(|release| release.at);
+        latest.max(released).is_none_or(|latest| notice.at > latest)
+    }
+
+    /// Remembers a notice about a key.
+    fn note(&mut self, notice: &Notice) {
+        let Some(key) = notice.key() else { return };
+        if self.latest.len() < REMEMBERED_MAX || self.latest.contains_key(&key) {
+            let latest = self.latest.entry(key).or_default();
+            *latest = notice.at.max(*latest);
+        }
+        self.releases.note(key, notice);
+    }
+
     fn take_oldest(&mut self) -> Option<Notice> {
         let (_, notice) = self.pending.pop_first()?;
         if let Some(key) = notice.key() {
@@ -162,9 +199,41 @@ impl BoardState {
     }
 }
 
+impl Releases {
+    fn note(&mut self, key: Key, notice: &Notice) {
+        if self.by_key.get(&key).is_some_and(|release| release.at > notice.at) {
+            return;
+        }
+        if !matches!(notice.content, NoticeContent::Freed(_)) {
+            self.by_key.remove(&key);
+            return;
+        }
+        self.by_key.insert(key, notice.clone());
+        self.order.push_back((key, notice.at));
+        while self.order.len() > RELEASES_MAX {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_before(&mut self, oldest: Time) {
+        while self.order.front().is_some_and(|(_, at)| *at < oldest) {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some((key, at)) = self.order.pop_front() else { return };
+        if self.by_key.get(&key).is_some_and(|release| release.at == at) {
+            self.by_key.remove(&key);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::notice::NoticeContent;
+    use catraca_core::cell::Block;
+    use catraca_core::cell::block::{BlockNote, Origin};
+
     use super::*;
 
     fn freed(number: u8, at: i64) -> Notice {
@@ -209,6 +278,58 @@ mod tests {
         }
         assert_eq!(board.counts(), (0, 1));
         assert_eq!(board.take(usize::MAX).len(), PENDING_MAX);
+    }
+
+    /// Regression: the instants of keys were forgotten only while the store was available.
+    #[test]
+    fn instants_and_releases_are_bounded_without_a_store() {
+        let board = NoticeBoard::default();
+        let minutes = |minutes: i64| Time::ZERO.after(Span::from_secs(60 * minutes));
+        for number in 0..2_000_u128 {
+            let content = NoticeContent::Freed(Key::from_bytes(number.to_le_bytes()));
+            board.add(Notice { at: minutes(1), content, attachment: Vec::new() });
+        }
+        board.forget_old(minutes(3));
+        assert_eq!(board.0.lock().latest.len(), 0);
+        let content = NoticeContent::Freed(Key::from_bytes(7_u128.to_le_bytes()));
+        let earlier = Notice { at: minutes(0), content, attachment: Vec::new() };
+        assert!(!board.accept(&earlier), "the key was released since");
+        assert_eq!(board.0.lock().releases.by_key.len(), 2_000);
+        board.forget_old(minutes(62));
+        assert_eq!(board.0.lock().releases.by_key.len(), 0);
+        for number in 0..=RELEASES_MAX as u128 {
+            let content = NoticeContent::Freed(Key::from_bytes(number.to_le_bytes()));
+            board.add(Notice { at: minutes(62), content, attachment: Vec::new() });
+        }
+        let state = board.0.lock();
+        assert_eq!(
+            (state.releases.by_key.len(), state.releases.order.len()),
+            (RELEASES_MAX, RELEASES_MAX)
+        );
+    }
+
+    #[test]
+    fn a_release_is_published_again_unless_the_key_was_blocked_since() {
+        let board = NoticeBoard::default();
+        board.add(freed(1, 10));
+        board.add(freed(2, 10));
+        assert_eq!(board.take(10).len(), 2);
+        let block = Block {
+            until: Time::from_micros(99),
+            origin: Origin::Ban,
+            shadow: false,
+            level: 0,
+            forget: Span::ZERO,
+            note: BlockNote::default(),
+        };
+        let content = NoticeContent::Blocked(Key::from_bytes([2; 16]), block);
+        assert!(board.accept(&Notice {
+            at: Time::from_micros(11),
+            content,
+            attachment: Vec::new()
+        }));
+        board.publish_releases_again(Time::from_micros(12));
+        assert_eq!(board.take(10), [freed(1, 10)]);
     }
 
     /// Regression: each further notice about a blocked key took memory until the store was back.

@@ -4,6 +4,8 @@
 //! block. A block is accepted: it denies on this node at once, and is written to the store first
 //! when that is back.
 
+use std::sync::atomic::Ordering;
+
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::cell::Block;
 use catraca_core::digest::Key;
@@ -67,12 +69,8 @@ impl SharedDriver {
         if let (Batch::Block(rows), Reply::Block(replies)) = (batch, &reply) {
             let blocked = rows.iter().zip(replies);
             for ((key, _), reply) in blocked {
-                match reply {
-                    Some(reply) if is_moving => {
-                        self.unsynced.add_moving(*key, reply.block.clone());
-                    }
-                    Some(reply) => self.unsynced.add(*key, reply.block.clone()),
-                    None => {}
+                if let Some(reply) = reply {
+                    self.add_unsynced(*key, reply.block.clone(), is_moving);
                 }
             }
         }
@@ -84,6 +82,21 @@ impl SharedDriver {
             self.open_for_sync(&keys, why);
         }
         Ok(StoreReply::from_memory(reply))
+    }
+
+    /// Adds a block that the store does not have yet. If there are too many, the primary of the one
+    /// that is dropped gets all blocks of this node before it is used again.
+    pub(super) fn add_unsynced(&self, key: Key, block: Block, is_moving: bool) {
+        let dropped = self.unsynced.add(key, block, is_moving, self.engine.now());
+        let Some(dropped) = dropped else { return };
+        self.dropped_unsynced.fetch_add(1, Ordering::Relaxed);
+        // If it is not known which one has the key, each gets them.
+        let of_key = self.store.primary_of(dropped);
+        for (id, primary) in self.primaries.all() {
+            if of_key.is_none_or(|of_key| of_key == id) {
+                primary.needs_all_blocks.store(true, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Frees the memory of blocks from before a policy reset, on the store and on this node.

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -42,6 +43,8 @@ pub(super) struct PrimaryState {
     pub breaker: Breaker,
     /// The last status, and the offset of the primary's clock to this node's, in microseconds.
     pub last_status: Mutex<Option<(StoreStatus, i64)>>,
+    /// Whether unsynced blocks of its keys were dropped: it must get all blocks of this node.
+    pub needs_all_blocks: AtomicBool,
 }
 
 impl Primaries {

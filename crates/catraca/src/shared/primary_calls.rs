@@ -9,6 +9,7 @@ use catraca_core::digest::Key;
 
 use super::SharedDriver;
 use super::primaries::PrimaryState;
+use crate::engine::{ReplySource, StoreReply};
 use crate::event::Event;
 use crate::store::{BatchPart, PrimaryId, StoreError, When, first_key, merge, split_by};
 
@@ -60,29 +61,42 @@ impl SharedDriver {
     /// Applies a batch to the shared store, unless the circuit breaker of one of its primaries is
     /// open.
     pub(super) async fn call_store(&self, batch: &Batch) -> Result<Reply, StoreError> {
+        Ok(self.call_store_with_doubt(batch).await?.0)
+    }
+
+    /// Applies a batch as [`Self::call_store`] does, and returns whether a server that has answered
+    /// may have been replaced by then.
+    pub(super) async fn call_store_with_doubt(
+        &self,
+        batch: &Batch,
+    ) -> Result<(Reply, bool), StoreError> {
         let Some(parts) = self.split_by_primary(batch) else {
             return self.call_primary(batch).await;
         };
         self.permit(batch)?;
         let mut replies = Vec::with_capacity(parts.len());
+        let mut any_doubtful = false;
         for (rows, part) in parts {
             let reply = self.call_primary(&part).await;
             let is_first = replies.is_empty();
             let reply =
                 reply.map_err(|error| if is_first { error } else { error.after_other_parts() });
-            replies.push((rows, reply?));
+            let (reply, is_doubtful) = reply?;
+            any_doubtful |= is_doubtful;
+            replies.push((rows, reply));
         }
-        merge(replies).ok_or_else(StoreError::mismatched_reply)
+        let reply = merge(replies).ok_or_else(StoreError::mismatched_reply)?;
+        Ok((reply, any_doubtful))
     }
 
     /// Applies a batch whose keys are all on one primary.
-    async fn call_primary(&self, batch: &Batch) -> Result<Reply, StoreError> {
+    async fn call_primary(&self, batch: &Batch) -> Result<(Reply, bool), StoreError> {
         let primary = first_key(batch).and_then(|key| self.primary_state(key));
         if let Some(primary) = &primary {
             primary.breaker.permit()?;
         }
         let from = self.engine.now();
-        let reply = self.store.apply(batch, When::Store).await;
+        let reply = self.store.apply_with_doubt(batch, When::Store).await;
         let took = self.engine.now().since(from);
         self.engine.emit(&Event::StoreCalled { took, failed: reply.is_err() });
         if let Some(primary) = primary {
@@ -95,5 +109,15 @@ impl SharedDriver {
             }
         }
         reply
+    }
+}
+
+impl StoreReply {
+    pub(super) fn from_store(reply: Reply) -> Self {
+        Self { reply, source: ReplySource::Store, is_doubtful: false }
+    }
+
+    pub(super) fn from_memory(reply: Reply) -> Self {
+        Self { reply, source: ReplySource::Local, is_doubtful: false }
     }
 }

@@ -6,28 +6,27 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::cell::Block;
 use catraca_core::cell::block::{BlockNote, BlockProposal, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::Penalty;
-use catraca_core::policy::Mode;
 use catraca_core::time::{Span, Time};
 use serde_json::{Value, json};
 
 use super::SharedDriver;
+use super::erasures::Erasure;
 use super::node_scope::NodeScope;
 use super::notice::{Notice, NoticeContent};
 use crate::event::{BlockEvent, Event, SubjectKey};
 use crate::records::{
-    AttributeValue, BlockQuery, BlockStates, PAGE_MAX, Record, RecordKind, Records, RecordsError,
+    AttributeValue, BlockQuery, BlockStates, PAGE_MAX, Record, RecordKind, RecordsError,
     RestoredItem,
 };
 use crate::store::{StoreError, When};
 
-/// How old the mode of a notice may be: later the records have it.
-const MODES_AGE_MAX: Span = Span::from_secs(60);
 /// The reason in the history of a block that the store has lost.
 const LOST: &str = "the store no longer has it";
 
@@ -66,82 +65,44 @@ impl SharedDriver {
         self.publish_now(Notice { at, content: NoticeContent::Message, attachment }).await
     }
 
-    /// Publishes the modes that an operator set to other nodes: if the records are unavailable,
-    /// they could not read them there. Returns the instant of the act.
-    pub fn publish_modes(&self, changes: &[RecordKind]) -> Time {
-        let at = self.store_now();
-        let mut modes: Vec<Value> = Vec::new();
-        for change in changes {
-            let RecordKind::Mode(policy, mode) = change else { continue };
-            self.recent_modes.lock().insert(policy.clone(), (at, *mode));
-            modes.push(json!([policy, mode.map(Mode::as_str)]));
-        }
-        if modes.is_empty() || self.is_node_scope() {
-            return at;
-        }
-        let attachment = self.seal_json(&json!({ "modes": modes }));
-        self.notices.add(Notice { at, content: NoticeContent::Message, attachment });
-        at
-    }
-
-    /// The records have the modes that an operator of this node set at this instant: what they say
-    /// from now on is newer.
-    pub fn forget_recorded_modes(&self, changes: &[RecordKind], at: Time) {
-        let mut recent = self.recent_modes.lock();
-        for change in changes {
-            let RecordKind::Mode(policy, _) = change else { continue };
-            if recent.get(policy).is_some_and(|(set_at, _)| *set_at == at) {
-                recent.remove(policy);
+    /// Records the notices of other nodes. After a loss of data, or at the start, the records may
+    /// have some of them already, or blocks that the store has no more: they are compared when all
+    /// notices are read.
+    pub(super) async fn record_notices(&self, notices: &[Notice], is_read_to_end: bool) {
+        let Some(scope) = self.node_scope.get() else {
+            if is_read_to_end {
+                self.end_agreement(true);
             }
-        }
-    }
-
-    /// Takes over the modes that other nodes set. The later one of each policy counts.
-    pub(super) fn apply_messages(&self, notices: &[Notice]) {
-        let mut any = false;
-        for notice in notices.iter().filter(|notice| notice.key().is_none()) {
-            let Some(body) = self.open_json(&notice.attachment) else { continue };
-            for pair in body["modes"].as_array().into_iter().flatten() {
-                let modes = [Mode::Enforce, Mode::Shadow, Mode::Off];
-                let mode = modes.into_iter().find(|mode| pair[1] == mode.as_str());
-                let Some(policy) = pair[0].as_str() else { continue };
-                let mut recent = self.recent_modes.lock();
-                if recent.get(policy).is_none_or(|(at, _)| notice.at >= *at) {
-                    recent.insert(policy.to_owned(), (notice.at, mode));
-                    any = true;
-                }
-            }
-        }
-        if any {
-            self.apply_recent_modes();
-        }
-    }
-
-    /// Applies the modes of the last minute, after a read of the records too: they may not have
-    /// them yet.
-    pub(super) fn apply_recent_modes(&self) {
-        let oldest = self.store_now().before(MODES_AGE_MAX);
-        let mut recent = self.recent_modes.lock();
-        recent.retain(|_, (at, _)| *at > oldest);
-        for (policy, (_, mode)) in recent.iter() {
-            self.engine.override_mode(policy, *mode);
-        }
-    }
-
-    /// Records the notices of other nodes. With `all`, the notices are all that the store has: the
-    /// records may have some of them already, or blocks that the store has no more.
-    pub(super) async fn record_notices(&self, notices: &[Notice], all: bool) {
-        let Some(scope) = self.node_scope.get() else { return };
-        let mut kinds: Vec<(Time, RecordKind)> = Vec::new();
-        let mut erasures = Vec::new();
-        let standing = match all {
+            return;
+        };
+        let is_due = self.is_agreement_due();
+        let standing = match is_due {
             true => self.recorded_blocks(scope).await,
             false => None,
         };
-        let mut published = HashSet::new();
+        let published = self.note_published(notices);
+        self.record_news(scope, notices, standing.as_ref());
+        if !is_due || !is_read_to_end {
+            return;
+        }
+        let is_agreed = match standing {
+            Some(standing) => self.agree_about_blocks(scope, standing, &published).await,
+            None => false,
+        };
+        self.end_agreement(is_agreed);
+    }
+
+    /// Records the notices that the records do not have yet. `standing` has their active blocks.
+    fn record_news(
+        &self,
+        scope: &NodeScope,
+        notices: &[Notice],
+        standing: Option<&HashMap<Key, Time>>,
+    ) {
+        let mut kinds: Vec<(Time, RecordKind)> = Vec::new();
+        let mut erasures = Vec::new();
         for notice in notices {
-            published.extend(notice.key());
-            let is_known = match (&standing, &notice.content) {
+            let is_known = match (standing, &notice.content) {
                 (Some(standing), NoticeContent::Blocked(key, block)) => {
                     standing.get(key) == Some(&block.until) || block.until <= self.store_now()
                 }
@@ -152,19 +113,18 @@ impl SharedDriver {
             if is_known {
                 continue;
             }
-            let Some(body) = self.open_json(&notice.attachment) else { continue };
+            let Some(body) = self.open_json(&notice.attachment) else {
+                scope.unreadable_notices.fetch_add(1, Ordering::Relaxed);
+                continue;
+            };
             kinds.extend(record_of(&body, notice));
-            if body.get("erase").is_some() {
-                erasures.push(body);
-            }
+            erasures.extend(erasure_of(&body));
         }
         let records = kinds.into_iter().map(|(at, kind)| Record::automatic(at, kind)).collect();
         drop(scope.records.record(records));
         // An erasure retains active blocks, so the releases before it must be queued first.
-        erasures.iter().for_each(|body| erase(&scope.records, body));
-        if let Some(standing) = standing {
-            self.agree_about_blocks(scope, standing, &published).await;
-        }
+        erasures.into_iter().for_each(|erasure| scope.erasures.add(erasure));
+        scope.erasures.start(&scope.records, self.engine.now());
     }
 
     /// The active blocks that the records of this node have, with their ends.
@@ -187,21 +147,22 @@ impl SharedDriver {
     }
 
     /// Blocks of the records that no notice is about. If the store has them, their notices were
-    /// lost or never written, and they are published again; else they have ended.
+    /// lost or never written, and they are published again; else they have ended. Returns whether
+    /// the store and the records could be read.
     async fn agree_about_blocks(
         &self,
         scope: &NodeScope,
         standing: HashMap<Key, Time>,
         published: &HashSet<Key>,
-    ) {
+    ) -> bool {
         let unpublished: Vec<Key> =
             standing.into_keys().filter(|key| !published.contains(key)).collect();
         if unpublished.is_empty() {
-            return;
+            return true;
         }
-        let Ok(in_store) = self.blocks_in_store(&unpublished).await else { return };
+        let Ok(in_store) = self.blocks_in_store(&unpublished).await else { return false };
         let unpublished: HashSet<Key> = unpublished.into_iter().collect();
-        let Some(rows) = active_rows(scope, self.store_now()).await else { return };
+        let Some(rows) = active_rows(scope, self.store_now()).await else { return false };
         let now = self.engine.now();
         let mut ended = Vec::new();
         for (at, event) in rows {
@@ -210,7 +171,8 @@ impl SharedDriver {
                 let until = self.to_local_time(block.until, self.store_now());
                 self.store_block_locally(key, Block { until, ..block.clone() });
                 let event = BlockEvent { block: block.clone(), ..event };
-                self.notify(&Event::Blocked { at, block: Box::new(event) });
+                // Not as news: a node that has released it since must not block it again.
+                self.notify_at(&Event::Blocked { at, block: Box::new(event) }, at);
             } else if unpublished.contains(&key) {
                 let mut record = Record::automatic(now, RecordKind::Release(event.subject));
                 record.why = Some(LOST.to_owned());
@@ -218,6 +180,7 @@ impl SharedDriver {
             }
         }
         drop(scope.records.record(ended));
+        true
     }
 
     /// The active blocks that the store has for these keys. A proposal of no length changes none.
@@ -319,19 +282,13 @@ fn record_of(body: &Value, notice: &Notice) -> Option<(Time, RecordKind)> {
     Some((at, kind))
 }
 
-/// Erases in the background: no node waits for the disk of another.
-fn erase(records: &Arc<Records>, body: &Value) {
+/// The erasure that a notice orders.
+fn erasure_of(body: &Value) -> Option<Erasure> {
     let pair =
         |pair: &Value| Some(AttributeValue { attribute: text(&pair[0])?, value: text(&pair[1])? });
-    let about: Option<Vec<AttributeValue>> =
-        body["erase"].as_array().and_then(|values| values.iter().map(pair).collect());
-    let (Some(about), Some(at)) = (about, body["at"].as_i64()) else { return };
-    let within = text(&body["within"]);
-    let records = Arc::clone(records);
-    // Without an answer the next start reads the notice again.
-    drop(tokio::task::spawn_blocking(move || {
-        records.erase_history(&about, within.as_deref(), Time::from_micros(at))
-    }));
+    let about = body["erase"].as_array()?.iter().map(pair).collect::<Option<Vec<_>>>()?;
+    let at = Time::from_micros(body["at"].as_i64()?);
+    Some(Erasure { about, within: text(&body["within"]), at })
 }
 
 fn text(value: &Value) -> Option<String> {

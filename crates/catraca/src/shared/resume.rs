@@ -3,6 +3,7 @@
 //! The records are read on a blocking thread and applied batch by batch. A block is released on the
 //! store only if the store may have lost data: otherwise its own state is newer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -194,8 +195,12 @@ impl SharedDriver {
             RestoreScope::Changes => records.restore_changes(now, since, visit),
             RestoreScope::Recent => records.restore_recent(now, since, visit),
         });
+        let mut modes = BTreeMap::new();
         while let Some(items) = messages.recv().await {
             for item in items? {
+                if let RestoredItem::Mode(policy, mode, at) = &item {
+                    modes.insert(policy.clone(), (*at, *mode));
+                }
                 for batch in batches.add(item) {
                     self.apply_batch(&mut batches, target, batch).await?;
                 }
@@ -206,7 +211,7 @@ impl SharedDriver {
             self.apply_batch(&mut batches, target, batch).await?;
         }
         let summary = self.engine.conclude_read(batches, &read);
-        self.apply_recent_modes();
+        self.on_modes_read(modes);
         Ok(summary)
     }
 

@@ -30,7 +30,7 @@ impl RuleItem {
         match item {
             RestoredItem::List(list, entry) => Some(Self::List(list, entry)),
             RestoredItem::Fact(fact) => Some(Self::Fact(fact)),
-            RestoredItem::Mode(policy, mode) => Some(Self::Mode(policy, mode)),
+            RestoredItem::Mode(policy, mode, _) => Some(Self::Mode(policy, mode)),
             RestoredItem::ResetPolicy(reset) => Some(Self::Reset(reset)),
             _ => None,
         }
@@ -40,7 +40,8 @@ impl RuleItem {
         match self.clone() {
             Self::List(list, entry) => RestoredItem::List(list, entry),
             Self::Fact(fact) => RestoredItem::Fact(fact),
-            Self::Mode(policy, mode) => RestoredItem::Mode(policy, mode),
+            // Of two modes the stamp in the store decides.
+            Self::Mode(policy, mode) => RestoredItem::Mode(policy, mode, Time::ZERO),
             Self::Reset(reset) => RestoredItem::ResetPolicy(reset),
         }
     }

@@ -62,7 +62,7 @@ impl SharedDriver {
             let block = Block { until: self.to_local_time(block.until, *now), ..block.clone() };
             match target {
                 BatchTarget::Local => {
-                    self.unsynced.add(row.key, block);
+                    self.add_unsynced(row.key, block, false);
                     // The store may be in use again since the check.
                     let why = "a ban was started without the store and is written to it first";
                     self.open_for_sync(&[row.key], why);

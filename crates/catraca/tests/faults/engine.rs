@@ -55,7 +55,7 @@ impl Node {
         let ana = Operator { name: "ana", why: None };
         let subject = subject(&name);
         let reset = self.app.reset(&ana, "default", "login", &subject);
-        if self.runtime.block_on(reset).unwrap() {
+        if self.runtime.block_on(reset).unwrap().durable {
             println!("reset {name}");
         }
         let name = format!("{mark}.offends");

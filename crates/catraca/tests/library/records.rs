@@ -2,6 +2,7 @@
 //! the same suite on PostgreSQL.
 
 mod attempts;
+mod changed_kinds;
 mod engine;
 mod helpers;
 mod history_and_audit;

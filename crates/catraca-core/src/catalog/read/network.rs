@@ -1,13 +1,16 @@
 //! `[network]` and `language`: how addresses and paths of requests are read, and the language of
 //! durations in messages.
 
+use ipnet::IpNet;
+
 use super::lists;
 use super::scalar;
 use super::section::Sections;
 use crate::address::AddressRange;
 use crate::catalog::{EncodedSlash, Language, Network, PathCase};
 use crate::located::{
-    DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema, schema::words,
+    DefaultValue, FieldSchema, Node, Report, SourceLocation, TableFields, TableSchema, ValueSchema,
+    schema::words,
 };
 
 /// The prefix lengths by which IPv6 callers may be counted.
@@ -54,6 +57,10 @@ pub(super) static NETWORK: TableSchema = TableSchema {
     ],
 };
 
+const EVERYONE: &str =
+    "every client is a trusted proxy, and can write any address into X-Forwarded-For";
+const PROXIES_FIX: &str = "write the addresses of your proxies, such as \"10.0.0.0/8\"";
+
 /// Reads `[network]`.
 pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
     let mut network = Network::default();
@@ -68,6 +75,7 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
         let items = node.items(report, "a list of ranges such as [\"10.0.0.0/8\"]");
         let ranges = items.unwrap_or_default().into_iter();
         network.trusted_proxies = ranges.filter_map(|item| proxies(report, item)).collect();
+        warn_of_everyone(report, node.location, &network.trusted_proxies);
     }
     let path_case = fields.get("path_case");
     if let Some(case) = path_case.and_then(|node| scalar::keyword(report, node, &PATH_CASES)) {
@@ -82,15 +90,22 @@ pub(super) fn read(report: &mut Report, sections: &Sections<'_>) -> Network {
     network
 }
 
+/// Warns of ranges that contain every address of a family together, such as both halves of it.
+fn warn_of_everyone(report: &mut Report, location: SourceLocation, ranges: &[AddressRange]) {
+    let nets: Vec<IpNet> = ranges.iter().map(AddressRange::net).collect();
+    let is_everyone = |net: &IpNet| net.prefix_len() == 0;
+    // A single range of this kind has a warning of its own.
+    if !nets.iter().any(is_everyone) && IpNet::aggregate(&nets).iter().any(is_everyone) {
+        report.warn("trusts-everyone", location, format!("together, {EVERYONE}"), PROXIES_FIX);
+    }
+}
+
 /// A range of trusted proxies. One that contains every address lets any client choose the address
 /// that it is counted by.
 fn proxies(report: &mut Report, item: Node<'_>) -> Option<AddressRange> {
     let range = lists::range(report, item)?;
     if item.text(report, "a range").is_some_and(|text| text.trim().ends_with("/0")) {
-        let message = "every client is a trusted proxy, and can write any address into \
-                       X-Forwarded-For";
-        let fix = "write the addresses of your proxies, such as \"10.0.0.0/8\"";
-        report.warn("trusts-everyone", item.location, message, fix);
+        report.warn("trusts-everyone", item.location, EVERYONE, PROXIES_FIX);
     }
     Some(range)
 }

@@ -26,7 +26,7 @@ pub fn run(args: &AuditArgs) -> Result<Exit> {
 }
 
 fn acts_text(page: &Value) -> String {
-    let heads = ["at", "by", "act", "target", "why"];
+    let heads = ["at", "by", "act", "namespace", "target", "why"];
     let is_of_one_node = page["scope"] == "node";
     let none = match is_of_one_node {
         true => "No operator did anything on this node.",
@@ -37,6 +37,7 @@ fn acts_text(page: &Value) -> String {
             instant(&row["at"]),
             cell(&row["by"]),
             cell(&row["act"]),
+            cell(&row["namespace"]),
             cell(&row["target"]),
             cell(&row["why"]),
         ]

@@ -47,10 +47,10 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
             ]);
             show(output, &client.post(PATH, &order)?, added_text)?;
         }
-        BlocksVerb::Release { which, policy, namespace, only, yes, why } => {
+        BlocksVerb::Release { which, policy, namespace, only, yes, reset, why } => {
             let filters =
                 BlockFilters { policy: policy.as_deref(), namespace: namespace.as_deref() };
-            let how = Release { only: *only, asks: !*only && !*yes, why };
+            let how = Release { only: *only, asks: !*only && !*yes, reset: *reset, why };
             return release::run(&client, output, which, filters, how);
         }
         BlocksVerb::History { which, policy, namespace, paging } => {
@@ -115,6 +115,8 @@ fn end_text(row: &Value) -> String {
         format!("{until} (ended)")
     } else if row["orphaned"].is_string() {
         format!("{until} (orphaned)")
+    } else if let Some(mode @ ("off" | "shadow")) = row["mode"].as_str() {
+        format!("{until} (mode {mode})")
     } else {
         until
     }

@@ -71,7 +71,11 @@ fn facts_text(reply: &Value) -> String {
                     cell(facts)
                 )
             });
-            let warnings: String = warnings.collect();
+            let unread = reply["unread"].as_array().into_iter().flatten().map(|name| {
+                let name = cell(name);
+                format!("\nwarning: nothing in the catalog reads the fact {name}; is it misspelt?")
+            });
+            let warnings: String = warnings.chain(unread).collect();
             format!("before: {}\nafter:  {}{warnings}", cell(&reply["before"]), cell(after))
         }
     }

@@ -17,8 +17,9 @@ pub fn run(args: &LocksArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let output = args.remote.output;
     match &args.verb {
-        LocksVerb::List { tenant, kind, prefix, paging } => {
+        LocksVerb::List { namespace, tenant, kind, prefix, paging } => {
             let parameters = [
+                ("namespace", namespace.as_deref()),
                 ("tenant", tenant.as_deref()),
                 ("kind", kind.as_deref()),
                 ("prefix", prefix.as_deref()),
@@ -49,7 +50,7 @@ pub fn run(args: &LocksArgs) -> Result<Exit> {
             show(output, &reply, |ended| cell(&ended["outcome"]))?;
             return Ok(if reply.json["released"] == true { Exit::Yes } else { Exit::No });
         }
-        LocksVerb::Release { lease: LeaseOrFence::Fence(fence), why, cool_down_ms } => {
+        LocksVerb::Release { lease: LeaseOrFence::Fence(fence), namespace, why, cool_down_ms } => {
             let Some(why) = why else {
                 bail!("an operator who ends the lease of another writes --why to the audit");
             };
@@ -57,16 +58,22 @@ pub fn run(args: &LocksArgs) -> Result<Exit> {
                 ("reason", Some(why.as_str().into())),
                 ("cool_down_ms", cool_down_ms.map(Value::from)),
             ]);
-            let reply = client.send(Method::DELETE, &format!("{PATH}/{fence}"), Some(&body))?;
+            let path = query(&format!("{PATH}/{fence}"), &[("namespace", namespace.as_deref())]);
+            let reply = client.send(Method::DELETE, &path, Some(&body))?;
             show(output, &reply, |lease| format!("ended {}", lease_text(lease)))?;
         }
-        LocksVerb::Clear { tenant, why } => {
-            let path = query(PATH, &[("tenant", Some(tenant))]);
+        LocksVerb::Clear { tenant, namespace, why } => {
+            let parameters =
+                [("namespace", namespace.as_deref()), ("tenant", Some(tenant.as_str()))];
+            let path = query(PATH, &parameters);
             let body = object([("reason", text(why))]);
             let reply = client.send(Method::DELETE, &path, Some(&body))?;
             show(output, &reply, |reply| format!("ended {} leases", cell(&reply["cleared"])))?;
         }
-        LocksVerb::Stats => show(output, &client.get("/v1/stats/locks")?, stats_text)?,
+        LocksVerb::Stats { namespace } => {
+            let path = query("/v1/stats/locks", &[("namespace", namespace.as_deref())]);
+            show(output, &client.get(&path)?, stats_text)?;
+        }
     }
     Ok(Exit::Yes)
 }
@@ -91,10 +98,12 @@ pub fn lease_text(lease: &Value) -> String {
 }
 
 fn list_text(page: &Value) -> String {
-    let heads = ["fence", "tenant", "kind", "about", "state", "owner", "since", "until"];
+    let heads =
+        ["fence", "namespace", "tenant", "kind", "about", "state", "owner", "since", "until"];
     let table = rows(&heads, &[0], &page["locks"], "There are no active leases.", |row| {
         vec![
             id(&row["fence"]),
+            cell(&row["namespace"]),
             cell(&row["tenant"]),
             cell(&row["kind"]),
             lease_text(row),
@@ -109,10 +118,10 @@ fn list_text(page: &Value) -> String {
 
 fn stats_text(stats: &Value) -> String {
     let names = ["total", "success", "conflicts", "active", "released", "expired", "forced"];
-    let heads = [&["tenant", "kind"][..], &names[..]].concat();
-    let numbers: Vec<usize> = (2..heads.len()).collect();
+    let heads = [&["namespace", "tenant", "kind"][..], &names[..]].concat();
+    let numbers: Vec<usize> = (3..heads.len()).collect();
     let row = |row: &Value| {
-        let mut cells = vec![cell(&row["tenant"]), cell(&row["kind"])];
+        let mut cells = vec![cell(&row["namespace"]), cell(&row["tenant"]), cell(&row["kind"])];
         cells.extend(names.iter().map(|name| cell(&row[*name])));
         cells
     };

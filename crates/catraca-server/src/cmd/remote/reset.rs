@@ -29,7 +29,7 @@ pub fn run(args: &ResetArgs) -> Result<Exit> {
     show(args.remote.output, &reply, |reply| {
         let policy = cell(&reply["policy"]);
         match confirm {
-            None => format!("{policy} is reset for this caller"),
+            None => format!("{policy} is reset for this caller{}", members_text(&reply["members"])),
             Some(_) => {
                 format!("{policy} is reset for all keys; {}", ended_blocks_text(&reply["blocks"]))
             }
@@ -50,6 +50,17 @@ fn ask_for_name(policy: &str) -> Result<String> {
         bail!("`{}` is not {policy}: nothing was reset", typed.trim());
     }
     Ok(policy.to_owned())
+}
+
+/// The blocks of other keys that ended too.
+fn members_text(members: &Value) -> String {
+    let Some(members) = members.as_array() else {
+        return "; blocks that the same act made could not be looked up, and stay".to_owned();
+    };
+    let text = |member: &Value| {
+        format!("\nand {}, which the same act blocked, is released", cell(&member["subject"]))
+    };
+    members.iter().map(text).collect()
 }
 
 fn ended_blocks_text(blocks: &Value) -> String {

@@ -30,11 +30,22 @@ pub struct Addresses {
     pub proxy: Option<String>,
 }
 
+/// What operators changed at run time, which outlasts a restart.
+#[derive(Clone, Copy)]
+pub struct RunTimeState<'a> {
+    /// What the stores and the records have, in one line.
+    pub description: &'a str,
+    /// The mode that an operator set for a policy, if any.
+    pub mode_override: &'a dyn Fn(&str) -> Option<Mode>,
+    /// Whether a gate admits an address of this machine now, and no list decides about it.
+    pub admits_by_limit: &'a dyn Fn(&str) -> bool,
+}
+
 /// The banner for a server with this catalog.
 pub fn greeting(
     catalog: &Catalog,
     name: &str,
-    state: &str,
+    state: RunTimeState<'_>,
     addresses: &Addresses,
     needs_key: bool,
     is_demo: bool,
@@ -47,7 +58,7 @@ pub fn greeting(
     }
     let _ = writeln!(text, "\nIt serves {name}, revision {}:", catalog.revision);
     let policies =
-        catalog.policies.iter().map(|policy| (policy.name.to_string(), describe(policy)));
+        catalog.policies.iter().map(|policy| (policy.name.to_string(), describe(policy, state)));
     list(&mut text, "policy", policies);
     let policy_names = |gate: &catraca::core::catalog::Gate| {
         let names = gate.policies.iter().map(|id| &*catalog.policy(*id).name);
@@ -58,11 +69,11 @@ pub fn greeting(
     let routes =
         catalog.routes.iter().map(|route| (route.pattern(), format!("gate {}", route.gate)));
     list(&mut text, "route", routes);
-    let _ = writeln!(text, "{state}");
+    let _ = writeln!(text, "{}", state.description);
     let tls_option = if url.starts_with("https:") { SKIP_VERIFICATION } else { "" };
     let key_option = if needs_key { KEY } else { "" };
     let options = format!("{tls_option}{key_option}");
-    if let Some(command) = example_command(catalog, url, &options) {
+    if let Some(command) = example_command(catalog, state, url, &options) {
         let _ = writeln!(text, "\n{command}");
     }
     let own_catalog = match is_demo {
@@ -86,10 +97,15 @@ fn list(text: &mut String, kind: &str, rows: impl Iterator<Item = (String, Strin
 }
 
 /// A command that calls a gate until it denies.
-fn example_command(catalog: &Catalog, url: &str, options: &str) -> Option<String> {
+fn example_command(
+    catalog: &Catalog,
+    state: RunTimeState<'_>,
+    url: &str,
+    options: &str,
+) -> Option<String> {
     let (name, calls) = catalog.policies.iter().find_map(|policy| {
-        let calls = calls_to_denial(policy)?;
-        Some((&policy.name, calls))
+        let calls = calls_to_denial(policy, (state.mode_override)(&policy.name))?;
+        (state.admits_by_limit)(&policy.name).then_some((&policy.name, calls))
     })?;
     let path = format!("{url}/v1/gates/{name}/authorize");
     Some(format!(
@@ -99,13 +115,13 @@ fn example_command(catalog: &Catalog, url: &str, options: &str) -> Option<String
 }
 
 /// How many calls from one address exhaust a policy, if a few do.
-fn calls_to_denial(policy: &Policy) -> Option<i64> {
+fn calls_to_denial(policy: &Policy, mode_override: Option<Mode>) -> Option<i64> {
     let by_address = match &policy.key_spec {
         KeySpec::By(parts) => parts.iter().all(|part| part.iter().any(|name| &**name == "ip")),
         KeySpec::Each(names) => names.iter().any(|name| &**name == "ip"),
     };
     let terms = policy.base.as_ref().filter(|_| policy.tiers.is_empty())?;
-    let is_plain = policy.mode == Mode::Enforce && by_address;
+    let is_plain = mode_override.unwrap_or(policy.mode) == Mode::Enforce && by_address;
     let counts_long = match &terms.limit {
         Limit::Bucket(bucket) => Span::from_micros(bucket.period / bucket.tokens) >= UNIT_MIN,
         Limit::Window(windows) => windows.iter().all(|window| window.span >= UNIT_MIN),
@@ -117,12 +133,17 @@ fn calls_to_denial(policy: &Policy) -> Option<i64> {
         .then_some(calls)
 }
 
-fn describe(policy: &Policy) -> String {
+fn describe(policy: &Policy, state: RunTimeState<'_>) -> String {
     let limit = policy.base.as_ref().map(|terms| terms.describe_limit());
     let limit = limit.unwrap_or_else(|| "by tier".to_owned());
     let block = policy.base.as_ref().and_then(|terms| terms.block);
     let block = block.map(|block| format!(", block {}", describe_block(block))).unwrap_or_default();
-    format!("{limit}{block}, by {}", describe_key(&policy.key_spec))
+    let mode = match (state.mode_override)(&policy.name) {
+        Some(mode) => format!(", mode {}, overridden", mode.as_str()),
+        None if policy.mode == Mode::Enforce => String::new(),
+        None => format!(", mode {}", policy.mode.as_str()),
+    };
+    format!("{limit}{block}, by {}{mode}", describe_key(&policy.key_spec))
 }
 
 fn describe_key(key: &KeySpec) -> String {

@@ -29,6 +29,8 @@ pub struct MovedSlot {
 /// A lease in an operator's list.
 #[derive(Serialize, JsonSchema)]
 pub struct ListedLease {
+    #[schemars(example = &"default")]
+    namespace: String,
     /// The fence, by which an operator can end the lease.
     #[schemars(example = 1_769_860_800_000_000_i64)]
     fence: i64,
@@ -59,7 +61,7 @@ pub struct LockOutcomeCounts {
     forced: u64,
 }
 
-/// Attempts by outcome, in all and by tenant and kind.
+/// Attempts by outcome, in all and by namespace, tenant and kind.
 #[derive(Serialize, JsonSchema)]
 pub struct LockCounts {
     #[serde(flatten)]
@@ -69,9 +71,11 @@ pub struct LockCounts {
     rows: Vec<LockCountsRow>,
 }
 
-/// Attempts of one tenant and kind by outcome.
+/// Attempts of one namespace, tenant and kind by outcome.
 #[derive(Serialize, JsonSchema)]
 pub struct LockCountsRow {
+    #[schemars(example = &"default")]
+    namespace: String,
     tenant: Option<String>,
     kind: String,
     #[serde(flatten)]
@@ -92,9 +96,10 @@ impl MovedSlot {
     }
 }
 
-impl From<&Lease> for ListedLease {
-    fn from(lease: &Lease) -> Self {
+impl ListedLease {
+    pub fn new(namespace: &str, lease: &Lease) -> Self {
         Self {
+            namespace: namespace.to_owned(),
             fence: lease.fence,
             state: lease.state.as_str(),
             version: lease.version,
@@ -121,14 +126,23 @@ impl From<&AttemptCounts> for LockOutcomeCounts {
     }
 }
 
-impl From<&LockStats> for LockCounts {
-    fn from(stats: &LockStats) -> Self {
-        let row = |row: &StatsRow| LockCountsRow {
+impl LockCounts {
+    /// The sum of the statistics of several namespaces.
+    pub fn new(namespaces: &[(String, LockStats)]) -> Self {
+        let row = |namespace: &str, row: &StatsRow| LockCountsRow {
+            namespace: namespace.to_owned(),
             tenant: row.tenant.as_deref().map(str::to_owned),
             kind: row.kind.to_string(),
             counts: (&row.counts).into(),
         };
-        let rows = stats.rows.iter().map(row).collect();
-        Self { all: (&stats.all).into(), waiters: stats.waiters, rows }
+        let mut all = AttemptCounts::default();
+        let mut waiters = 0;
+        let mut rows = Vec::new();
+        for (namespace, stats) in namespaces {
+            all = all.plus(&stats.all);
+            waiters += stats.waiters;
+            rows.extend(stats.rows.iter().map(|counts| row(namespace, counts)));
+        }
+        Self { all: (&all).into(), waiters, rows }
     }
 }

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use catraca::Time;
 use catraca::core::lists::ListTarget;
+use catraca::core::policy::Mode;
 use catraca::json::origin_name;
 use catraca::records::{AuditRow, BlockRow, HistoryRow, KeyAttempts, ListRow, TopBlocked, Totals};
+use catraca::{App, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -83,12 +84,25 @@ pub struct BlockBody {
     /// Why the block denies no request: the catalog in use makes other keys. Null if it does deny.
     #[schemars(example = &"the policy counts by other attributes")]
     orphaned: Option<String>,
+    /// The mode of the policy: a block denies only under `enforce`. Null if the catalog has no such
+    /// policy.
+    #[schemars(example = &"enforce")]
+    mode: Option<&'static str>,
 }
 
 impl BlockBody {
+    /// The body of a block as it is now.
+    pub fn new(row: &BlockRow, app: &App) -> Self {
+        Self::at(row, app, app.now())
+    }
+
     /// The body of a block at `now`.
-    pub fn new(row: &BlockRow, now: Time) -> Self {
+    pub fn at(row: &BlockRow, app: &App, now: Time) -> Self {
+        let policy = &row.subject.policy;
+        let of_catalog = || app.catalog().find(policy).map(|(_, policy)| policy.mode);
+        let mode = app.engine().mode_override(policy).or_else(of_catalog);
         Self {
+            mode: mode.map(Mode::as_str),
             id: row.id.to_string(),
             namespace: row.subject.namespace.clone(),
             policy: row.subject.policy.clone(),
@@ -207,11 +221,19 @@ pub struct ListEntry {
     until: Option<String>,
     reason: Option<String>,
     by: Option<String>,
+    /// Whether no caller can have the value under the catalog in use.
+    orphaned: bool,
 }
 
-impl From<&ListRow> for ListEntry {
-    fn from(row: &ListRow) -> Self {
+impl ListEntry {
+    /// `is_orphaned` judges an attribute and its stored value.
+    pub fn new(row: &ListRow, is_orphaned: impl Fn(&str, &str) -> bool) -> Self {
+        let orphaned = match &row.what {
+            ListTarget::Value { attribute, value } => is_orphaned(attribute, value),
+            ListTarget::Range(_) => false,
+        };
         Self {
+            orphaned,
             namespace: row.namespace.clone(),
             target: ListTargetBody::from(&row.what),
             id: row.id,
@@ -235,6 +257,10 @@ pub struct AuditEntry {
     by: String,
     #[schemars(example = &"release")]
     act: String,
+    /// The namespace of the key, the entry, the facts or the locks that it was on; null if it was
+    /// on none, or for all namespaces.
+    #[schemars(example = &"default")]
+    namespace: Option<String>,
     /// What it was done to.
     #[schemars(example = &"login")]
     target: String,
@@ -255,6 +281,7 @@ impl From<&AuditRow> for AuditEntry {
             at: row.at.to_rfc3339(),
             by: row.by.clone(),
             act: row.act.clone(),
+            namespace: row.namespace.clone(),
             target: row.target.clone(),
             why: row.why.clone(),
             before: json(&row.before),

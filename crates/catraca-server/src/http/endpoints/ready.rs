@@ -149,6 +149,15 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
         let why = format!("{ignored} {FACTS_IGNORED}");
         found.push(ReadinessProblem { what: "facts", place: None, why });
     }
+    let (entries, facts) = context.app.engine().orphaned_entries_and_facts();
+    if entries + facts > 0 {
+        let why = format!(
+            "{entries} list entries and {facts} facts are about values that no caller can have \
+             under this catalog; lists mark them as orphaned: remove them, or set the former \
+             `kind` or `ipv6_prefix`"
+        );
+        found.push(ReadinessProblem { what: "lists", place: None, why });
+    }
     let not_restored = context.blocks_not_restored();
     if not_restored > 0 {
         let why = format!(

@@ -139,7 +139,9 @@ pub async fn report(request: &ApiRequest) -> ApiResult {
     let tenant = request.caller.allowed_tenant(None)?;
     let tenant = tenant.as_deref();
     let filter = catraca::locks::LeaseFilter { tenant, ..Default::default() };
-    let page = locks.list(request.namespace(), &filter, 0, 50).await?;
+    let namespace = request.namespace();
+    let page = locks.list(namespace, &filter, 0, 50).await?;
+    let stats = locks.stats_of(namespace, tenant).await?;
     let now = request.app().now();
     let own = request.caller.bound_namespace();
     let totals = request.app().totals(own, now.before(DAY), now.after(MINUTE)).await;
@@ -148,8 +150,8 @@ pub async fn report(request: &ApiRequest) -> ApiResult {
         policies: catalog.policies.len(),
         limits: totals.ok().map(|totals| PolicyTotals::of(&totals)),
         ttl_ms: Value::Object(kinds.collect()),
-        locks: (&locks.stats_of(request.namespace(), tenant).await?).into(),
-        active: page.leases.iter().map(ListedLease::from).collect(),
+        locks: LockCounts::new(&[(namespace.to_owned(), stats)]),
+        active: page.leases.iter().map(|lease| ListedLease::new(namespace, lease)).collect(),
     })
 }
 

@@ -12,7 +12,6 @@ use crate::http::endpoint::{
 use crate::http::endpoints::admin::{facts, lists};
 
 /// Errors of a key that names another namespace than its own.
-const BOUND_ERRORS: &[&str] = &["namespace-bound-key"];
 /// Errors of the namespace of an entry or a fact.
 const SCOPE_ERRORS: &[&str] = &["unknown-namespace", "namespace-bound-key"];
 const ENTRY_ERRORS: &[&str] =
@@ -32,7 +31,7 @@ const fn page_docs(name: &'static str, summary: &'static str) -> EndpointDocs {
                       them.",
         query: &[ONLY_NAMESPACE, AFTER, LIMIT],
         responses: PAGE_RESPONSES,
-        error_codes: &[QUERY_ERRORS, RECORDS_ERRORS, BOUND_ERRORS],
+        error_codes: &[QUERY_ERRORS, RECORDS_ERRORS, SCOPE_ERRORS],
     }
 }
 
@@ -141,7 +140,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
                           changes them.",
             query: &[ONLY_NAMESPACE, AFTER, LIMIT],
             responses: &[ok_json(schema_of::<facts::FactPage>)],
-            error_codes: &[QUERY_ERRORS, RECORDS_ERRORS, BOUND_ERRORS],
+            error_codes: &[QUERY_ERRORS, RECORDS_ERRORS, SCOPE_ERRORS],
         },
     },
     Endpoint {
@@ -162,7 +161,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 PATH_ERRORS,
                 QUERY_ERRORS,
                 VALUE_ERRORS,
-                BOUND_ERRORS,
+                SCOPE_ERRORS,
                 &["unknown-value"],
             ],
         },

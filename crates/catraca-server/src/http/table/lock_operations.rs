@@ -2,7 +2,7 @@
 
 use catraca::json;
 
-use super::{AFTER, LIMIT, QUERY_ERRORS};
+use super::{AFTER, LIMIT, NAMESPACE, NAMESPACE_ERRORS, ONLY_NAMESPACE, QUERY_ERRORS};
 use crate::http::bodies::{lock_requests, lock_responses};
 use crate::http::endpoint::{
     Endpoint, EndpointDocs, OperationTag, ParameterType, QueryParameter, RequestBody, ResponseSpec,
@@ -14,6 +14,8 @@ use crate::http::endpoints::selftest;
 const LEASE_HEADERS: &[&str] = &["X-Lock-*"];
 /// Errors of every endpoint.
 const STORE_ERRORS: &[&str] = &["lock-store-unavailable", "locks-stopping"];
+/// Errors of the namespace of a list, and of the records that know the namespaces.
+const LISTED_ERRORS: &[&str] = &["unknown-namespace", "namespace-bound-key", "records-failed"];
 const INPUT_ERRORS: &[&str] = &["bad-lock", "fixed-attribute"];
 const GRANT_ERRORS: &[&str] =
     &["request-id-reused", "request-expired", "locks-full", "locks-starting", "lock-write-failed"];
@@ -115,6 +117,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: RequestBody::Empty,
         docs: EndpointDocs {
             query: &[
+                ONLY_NAMESPACE,
                 QueryParameter {
                     name: "tenant",
                     description: "Only leases of this one.",
@@ -134,7 +137,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 LIMIT,
             ],
             responses: &[ok_json(schema_of::<lease_admin::LockPage>)],
-            error_codes: &[STORE_ERRORS, QUERY_ERRORS, &["fixed-attribute"]],
+            error_codes: &[STORE_ERRORS, QUERY_ERRORS, LISTED_ERRORS, &["fixed-attribute"]],
             ..lock_docs(
                 "locks",
                 "List active leases",
@@ -149,15 +152,19 @@ pub const ENDPOINTS: &[Endpoint] = &[
         handler: |request| Box::pin(log_call(request, lease_admin::clear(request))),
         body: RequestBody::Optional(schema_of::<lease_admin::ClearLocks>),
         docs: EndpointDocs {
-            query: &[QueryParameter {
-                name: "tenant",
-                description: "The tenant whose leases are ended.",
-                kind: ParameterType::Text("t1"),
-            }],
+            query: &[
+                NAMESPACE,
+                QueryParameter {
+                    name: "tenant",
+                    description: "The tenant whose leases are ended.",
+                    kind: ParameterType::Text("t1"),
+                },
+            ],
             responses: &[ok_json(schema_of::<lease_admin::ClearedLocks>)],
             error_codes: &[
                 STORE_ERRORS,
                 QUERY_ERRORS,
+                NAMESPACE_ERRORS,
                 &["fixed-attribute", "reason-required", "text-too-long", "bad-text"],
             ],
             ..lock_docs(
@@ -174,9 +181,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
         handler: |request| Box::pin(log_call(request, lease_admin::force(request))),
         body: RequestBody::Required(schema_of::<lease_admin::ForceLock>),
         docs: EndpointDocs {
+            query: &[NAMESPACE],
             responses: &[ok_json(schema_of::<lease_admin::ForcedLock>)],
             error_codes: &[
                 STORE_ERRORS,
+                QUERY_ERRORS,
+                NAMESPACE_ERRORS,
                 &[
                     "bad-lock",
                     "unknown-lease",
@@ -317,17 +327,21 @@ pub const ENDPOINTS: &[Endpoint] = &[
         handler: |request| Box::pin(log_call(request, lease_admin::stats(request))),
         body: RequestBody::Empty,
         docs: EndpointDocs {
-            query: &[QueryParameter {
-                name: "tenant",
-                description: "Only attempts of this tenant.",
-                kind: ParameterType::Text("t1"),
-            }],
+            query: &[
+                ONLY_NAMESPACE,
+                QueryParameter {
+                    name: "tenant",
+                    description: "Only attempts of this tenant.",
+                    kind: ParameterType::Text("t1"),
+                },
+            ],
             responses: &[ok_json(schema_of::<lock_responses::LockCounts>)],
-            error_codes: &[STORE_ERRORS, QUERY_ERRORS, &["fixed-attribute"]],
+            error_codes: &[STORE_ERRORS, QUERY_ERRORS, LISTED_ERRORS, &["fixed-attribute"]],
             ..lock_docs(
                 "lock_stats",
                 "Count lock attempts by outcome",
-                "In your namespace; with a key that fixes `tenant`, only those of that tenant.",
+                "In the namespace of your key, or in all; with a key that fixes `tenant`, only those \
+                 of that tenant.",
             )
         },
     },

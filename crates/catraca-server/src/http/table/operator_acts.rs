@@ -86,7 +86,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
             summary: "List who is blocked, until when and why",
             description: "A private value is found by its real value and shown as its pseudonym. \
                           A block is listed as soon as a decision of this node has named it. \
-                          Active blocks that one ban made are one entry, with its members.",
+                          Active blocks that one ban, one check or one operator's act made are one \
+                          entry, with its members.",
             query: &[
                 QueryParameter {
                     name: "state",
@@ -119,7 +120,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 LIMIT,
             ],
             responses: &[ok_json(schema_of::<blocks::BlockPage>)],
-            error_codes: &[QUERY_ERRORS, VALUE_ERRORS, RECORDS_ERRORS],
+            error_codes: &[
+                QUERY_ERRORS,
+                VALUE_ERRORS,
+                RECORDS_ERRORS,
+                &["unknown-namespace", "namespace-bound-key"],
+            ],
         },
     },
     Endpoint {

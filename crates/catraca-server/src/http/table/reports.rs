@@ -215,7 +215,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 OperationTag::Reports,
                 "List what operators did, newest first",
                 &[ok_json(schema_of::<audit::AuditPage>)],
-                &[QUERY_ERRORS, RECORDS_ERRORS, &["namespace-bound-key"]],
+                &[QUERY_ERRORS, RECORDS_ERRORS, &["unknown-namespace", "namespace-bound-key"]],
             )
         },
     },

@@ -1,7 +1,9 @@
 //! The first start: the greeting, the commands that it shows, and the errors of a wrong start.
 
+use std::path::Path;
 use std::process::Command;
 
+use crate::raw_connection::{HttpResponse, JSON};
 use crate::test_server::{TestServer, binary, catalog_file};
 
 /// covers: 001-06, 004-60, 004-86, B-71
@@ -54,6 +56,46 @@ fn a_catalog_that_no_few_calls_exhaust_has_no_commands_to_try() {
         [policy.b]\nby = ['user']\nwindow = '3 per 1m'\n";
     let server = TestServer::with_catalog(catalog);
     assert!(!server.greeting.contains("Try it"), "{}", server.greeting);
+}
+
+fn call(server: &TestServer, request: &str, body: &str) -> HttpResponse {
+    let mut connection = server.connect();
+    connection.send(request, &[JSON], body.as_bytes());
+    connection.read_response()
+}
+
+fn restart(server: TestServer, file: &Path) -> TestServer {
+    server.signal("TERM");
+    server.wait_for_exit();
+    TestServer::from_file(file)
+}
+
+/// Regression: the command was shown under a mode, or an entry of the allowlist, that an operator
+/// had set before the restart, and was not denied. Blocks under such a mode were shown as in force.
+#[test]
+fn modes_and_lists_from_before_a_restart_are_in_the_greeting() {
+    let file = catalog_file("[policy.tight]\nby = ['ip']\nwindow = '3 per 1h'\n");
+    let server = TestServer::from_file(&file);
+    assert!(server.greeting.contains("Try it"), "{}", server.greeting);
+    let block = r#"{"policy":"tight","subject":{"ip":"198.51.100.7"},"for":"1h"}"#;
+    assert_eq!(call(&server, "POST /v1/blocks", block).status, 200);
+    let mode = |server: &TestServer, mode: &str| {
+        let body = format!(r#"{{"mode":{mode}}}"#);
+        assert_eq!(call(server, "PUT /v1/policies/tight/mode", &body).status, 200);
+    };
+    mode(&server, "\"off\"");
+    let server = restart(server, &file);
+    let greeting = &server.greeting;
+    assert!(!greeting.contains("Try it"), "{greeting}");
+    assert!(greeting.contains("by ip, mode off, overridden\n"), "{greeting}");
+    let listed = server.request("GET /v1/blocks", &[]).json();
+    assert_eq!(listed["blocks"][0]["mode"], "off", "{listed}");
+    mode(&server, "null");
+    let entry = r#"{"range":"127.0.0.0/8"}"#;
+    assert_eq!(call(&server, "POST /v1/allowlist", entry).status, 200);
+    let server = restart(server, &file);
+    assert!(!server.greeting.contains("Try it"), "{}", server.greeting);
+    assert!(server.greeting.contains("by ip\n"), "{}", server.greeting);
 }
 
 #[test]

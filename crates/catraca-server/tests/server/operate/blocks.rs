@@ -138,7 +138,7 @@ fn a_release_at_a_terminal_lists_the_members_of_a_ban_and_asks() {
     let released = release_at_a_terminal(&server, id, "y");
     assert_eq!(released.code, Some(0), "{released:?}");
     assert!(released.err.contains("customer=c-7") && released.err.contains("device=d-9"));
-    assert!(released.out.contains("which the same ban blocked"), "{}", released.out);
+    assert!(released.out.contains("which the same act blocked"), "{}", released.out);
     for identity in subject {
         assert_eq!(run(&server, &["peek", "pay", identity]).code, Some(0), "{identity}");
     }

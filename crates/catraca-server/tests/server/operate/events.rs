@@ -51,3 +51,9 @@ fn a_feed_ends_with_its_reader_or_with_the_server() {
     server.signal("TERM");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(3));
 }
+
+#[test]
+fn a_misspelt_event_is_refused_with_the_name_that_was_meant() {
+    let server = start_server();
+    run(&server, &["events", "--only", "realeased"]).assert_exit(2, &["released"]);
+}

@@ -9,7 +9,9 @@ use super::restore::list_target;
 use super::value::{SqlRow, Value, invalid_column, values};
 use crate::records::Records;
 use crate::records::database::{DatabaseResult, rows};
-use crate::records::display::{entry_columns, namespace_column, namespace_of_column};
+use crate::records::display::{
+    entry_columns, namespace_column, namespace_of_column, namespace_of_target,
+};
 use crate::records::error::RecordsError;
 use crate::records::minute_counts::minute_of;
 use crate::records::record::{AttributeValue, ListName};
@@ -33,7 +35,7 @@ const FACTS: &str = "SELECT attribute, value, name, fact, at, by, namespace FROM
 /// The columns that [`audit_row`] reads.
 pub(super) const AUDITED: &str =
     "SELECT a.id, a.at, a.by, a.act, a.target, a.why, a.before, a.after,
-        s.parts FROM catraca.audit AS a LEFT JOIN catraca.subjects AS s ON s.id = a.subject";
+        s.parts, s.namespace FROM catraca.audit AS a LEFT JOIN catraca.subjects AS s ON s.id = a.subject";
 const AUDIT: &str = "WHERE a.id < coalesce($1, 9223372036854775807)
       AND ($2 IS NULL OR a.by = $2) AND ($3 IS NULL OR a.act = $3)
       AND ($4 IS NULL OR s.namespace = $4
@@ -58,6 +60,8 @@ const TOP_BLOCKED: &str = "SELECT s.namespace, s.policy, s.parts, count(*), max(
       AND ($2 IS NULL OR s.namespace = $2)
     GROUP BY s.id ORDER BY count(*) DESC, max(h.until) DESC, s.id LIMIT $3";
 
+const HAS_POLICY: &str = "SELECT EXISTS (SELECT 1 FROM catraca.subjects WHERE policy = $1)";
+const HAS_ACT: &str = "SELECT EXISTS (SELECT 1 FROM catraca.audit WHERE act = $1)";
 /// The audit names a value as `attribute=value`, and may have it longer than all other tables.
 const HAS_ATTRIBUTE: &str = "SELECT EXISTS (SELECT 1 FROM catraca.parts WHERE attribute = $1)
     OR EXISTS (SELECT 1 FROM catraca.lists WHERE attribute = $1)
@@ -69,6 +73,18 @@ impl Records {
     /// Whether any row is about a value of this attribute.
     pub fn has_attribute(&self, attribute: &str) -> Result<bool, RecordsError> {
         let found = self.rows(HAS_ATTRIBUTE, &values![attribute], |row| row.get(0))?;
+        Ok(found.first().copied().unwrap_or(false))
+    }
+
+    /// Whether any key is of this policy.
+    pub fn has_policy(&self, policy: &str) -> Result<bool, RecordsError> {
+        let found = self.rows(HAS_POLICY, &values![policy], |row| row.get(0))?;
+        Ok(found.first().copied().unwrap_or(false))
+    }
+
+    /// Whether the audit has such an act.
+    pub fn has_act(&self, act: &str) -> Result<bool, RecordsError> {
+        let found = self.rows(HAS_ACT, &values![act], |row| row.get(0))?;
         Ok(found.first().copied().unwrap_or(false))
     }
 
@@ -232,12 +248,17 @@ pub(super) fn parts(json: &str) -> DatabaseResult<Vec<(String, String)>> {
 }
 
 pub(super) fn audit_row(row: &dyn SqlRow) -> DatabaseResult<AuditRow> {
+    let act: String = row.get(3)?;
+    let target: String = row.get(4)?;
+    let of_key: Option<String> = row.get(9)?;
+    let namespace = of_key.or_else(|| namespace_of_target(&act, &target).map(str::to_owned));
     Ok(AuditRow {
+        namespace,
         id: row.get(0)?,
         at: row.get(1)?,
         by: row.get(2)?,
-        act: row.get(3)?,
-        target: row.get(4)?,
+        act,
+        target,
         why: row.get(5)?,
         before: row.get(6)?,
         after: row.get(7)?,

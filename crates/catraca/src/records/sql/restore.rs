@@ -25,7 +25,7 @@ const FREED: &str = "SELECT b.key, coalesce(b.reset >= $1, false), (
 const LISTS: &str = "SELECT list, attribute, value, reason, until, namespace FROM catraca.lists
     WHERE until IS NULL OR until > $1 ORDER BY id";
 const FACTS: &str = "SELECT attribute, value, name, fact, namespace FROM catraca.facts";
-const MODES: &str = "SELECT policy, mode FROM catraca.modes";
+const MODES: &str = "SELECT policy, mode, at FROM catraca.modes";
 const RESETS: &str = "SELECT policy, epoch FROM catraca.resets";
 const ACTIVE_BLOCKS: &str = "SELECT key, until, origin, shadow, reason, status, message, level,
     forget FROM catraca.blocks WHERE until > $1";
@@ -184,7 +184,7 @@ fn fact(row: &dyn SqlRow) -> DatabaseResult<RestoredItem> {
 
 fn mode(row: &dyn SqlRow) -> DatabaseResult<RestoredItem> {
     let mode = parse_mode(row.get(1)?).ok_or_else(|| invalid_column("mode"))?;
-    Ok(RestoredItem::Mode(row.get(0)?, mode))
+    Ok(RestoredItem::Mode(row.get(0)?, mode, row.get(2)?))
 }
 
 fn reset(row: &dyn SqlRow) -> DatabaseResult<RestoredItem> {

@@ -67,7 +67,7 @@ impl RecordWriter<'_> {
                 self.set_facts(namespace.as_deref(), about, facts)
             }
             RecordKind::MergeFacts { into, from } => self.merge_facts(into, from),
-            RecordKind::HideValues(attributes, digester) => self.hide_values(attributes, digester),
+            RecordKind::HideValues(catalog, digester) => self.hide_values(catalog, digester),
             RecordKind::ForgetFacts { namespace, about } => {
                 self.forget_facts(namespace.as_deref(), about)
             }

@@ -26,6 +26,8 @@ pub(super) struct SentinelVotes {
 
 #[derive(Default)]
 struct SentinelState {
+    /// Whether the URL names it. Others are forgotten when no Sentinel lists them any more.
+    is_in_url: bool,
     /// When it was asked, and what it reported.
     report: Option<(Instant, SentinelReport)>,
     /// Why it did not answer the last time.
@@ -56,8 +58,8 @@ pub(super) enum Doubt {
 
 impl SentinelVotes {
     pub fn new(addresses: &[RedisAddress]) -> Self {
-        let sentinels = addresses.iter().map(|one| (one.clone(), SentinelState::default()));
-        Self { sentinels: sentinels.collect() }
+        let state = || SentinelState { is_in_url: true, ..SentinelState::default() };
+        Self { sentinels: addresses.iter().map(|one| (one.clone(), state())).collect() }
     }
 
     /// All addresses at which a Sentinel may answer.
@@ -67,23 +69,38 @@ impl SentinelVotes {
 
     pub fn on_report(&mut self, sentinel: &RedisAddress, asked: Instant, report: SentinelReport) {
         let others = report.others.clone();
-        let state = self.sentinels.entry(sentinel.clone()).or_default();
-        *state = SentinelState { report: Some((asked, report)), error: None, tried: Some(asked) };
+        let Some(state) = self.sentinels.get_mut(sentinel) else { return };
+        state.report = Some((asked, report));
+        state.error = None;
+        state.tried = Some(asked);
         // A listed Sentinel may be one of the URL, under another address: those are asked first.
         if self.sentinels.values().any(|state| state.tried.is_none()) {
             return;
         }
+        self.forget_unlisted(asked);
         for (id, address) in others {
-            let is_known = self.reports().any(|(_, one)| one.id == id);
+            // A Sentinel that has moved does not answer at its old address any more.
+            let is_known = self.recent(asked).iter().any(|(_, one)| one.id == id);
             if !is_known && self.sentinels.len() < SENTINELS_MAX {
                 self.sentinels.entry(address).or_default();
             }
         }
     }
 
+    /// Forgets addresses that do not answer and that neither the URL nor a Sentinel names.
+    fn forget_unlisted(&mut self, now: Instant) {
+        let recent = self.recent(now);
+        let listed = recent.iter().flat_map(|(_, report)| &report.others);
+        let listed: BTreeSet<RedisAddress> = listed.map(|(_, address)| address.clone()).collect();
+        self.sentinels.retain(|address, state| {
+            let is_answering = state.report.as_ref().is_some_and(|(at, _)| is_recent(*at, now));
+            state.is_in_url || is_answering || listed.contains(address)
+        });
+    }
+
     /// The last report stays: it counts for as long as a report counts.
     pub fn on_error(&mut self, sentinel: &RedisAddress, tried: Instant, error: ConnectError) {
-        let state = self.sentinels.entry(sentinel.clone()).or_default();
+        let Some(state) = self.sentinels.get_mut(sentinel) else { return };
         state.error = Some(error);
         state.tried = Some(tried);
     }
@@ -127,9 +144,8 @@ impl SentinelVotes {
 
     /// The Sentinel that waits least before it takes the primary for down, and how long it waits.
     pub fn shortest_down_after(&self, now: Instant) -> Option<(RedisAddress, Duration)> {
-        let is_recent = |at: Instant| now.saturating_duration_since(at) <= RECENT;
         let waits = self.sentinels.iter().filter_map(|(address, state)| {
-            let (_, report) = state.report.as_ref().filter(|(asked, _)| is_recent(*asked))?;
+            let (_, report) = state.report.as_ref().filter(|(asked, _)| is_recent(*asked, now))?;
             Some((address.clone(), report.down_after?))
         });
         waits.min_by_key(|(_, down_after)| *down_after)
@@ -177,8 +193,7 @@ impl SentinelVotes {
     }
 
     fn recent(&self, now: Instant) -> Vec<&(Instant, SentinelReport)> {
-        let is_recent = |at: Instant| now.saturating_duration_since(at) <= RECENT;
-        self.newest_by_id().into_values().filter(|(asked, _)| is_recent(*asked)).collect()
+        self.newest_by_id().into_values().filter(|(asked, _)| is_recent(*asked, now)).collect()
     }
 
     /// The newest report of each Sentinel, at any of its addresses.
@@ -192,6 +207,10 @@ impl SentinelVotes {
         }
         newest
     }
+}
+
+fn is_recent(asked: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(asked) <= RECENT
 }
 
 #[cfg(test)]

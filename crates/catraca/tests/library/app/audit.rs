@@ -24,7 +24,7 @@ async fn a_block_is_audited_with_its_reason_if_the_operator_gives_none() {
             .unwrap();
         assert!(blocked.durable);
         let reset = app.reset(&ANA, "default", "login", &subject()).await.unwrap();
-        assert!(reset);
+        assert!(reset.durable);
     }
     let rows = file.audit();
     let blocks = rows.iter().filter(|row| row.act == "block");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catraca::app::ListedBlock;
 use catraca::records::{BlockQuery, BlockStates};
-use catraca::{App, Catalog, Check, Engine, ManualClock, Outcome, Secret, Settle, Span};
+use catraca::{App, Catalog, Check, Engine, ManualClock, Outcome, Secret, Settle, Span, Subject};
 
 use super::helpers::{ANA, RecordsFile, START};
 
@@ -15,6 +15,11 @@ each = ["customer", "session"]
 when   = "status == 403"
 for    = { first = "1h", factor = 2, max = "8h", forget = "24h" }
 reason = "refused upstream"
+
+[policy.burst]
+each   = ["customer", "session"]
+window = "2 per 1m"
+block  = "1h"
 
 [policy.watched]
 each = ["customer", "session"]
@@ -126,4 +131,59 @@ async fn a_shadow_ban_is_recorded_as_one() {
     let recorded = file.records.export(&about, None).unwrap().blocks;
     let [(row, history)] = &recorded[..] else { panic!("{recorded:?}") };
     assert!(row.block.shadow && history.len() == 1, "{row:?}");
+}
+
+async fn passes(app: &App, gate: &str) -> bool {
+    let check = Check::new(gate, [("customer", "c1"), ("session", "s1")]);
+    app.check(&check).await.unwrap().allowed
+}
+
+async fn exceed(app: &App) {
+    while passes(app, "burst").await {}
+}
+
+/// Regression: an excess of a customer and a session made two blocks that nothing connected; a
+/// release of one left the other.
+#[tokio::test]
+async fn the_blocks_of_one_excess_are_released_together() {
+    let file = RecordsFile::new();
+    let app = start(&file, &ManualClock::at(START));
+    exceed(&app).await;
+    let listed = list(&app, BlockQuery::default()).await;
+    let [one] = &listed[..] else { panic!("one excess is one entry: {listed:?}") };
+    assert_eq!(one.members.len(), 1);
+    app.release(&ANA, one.row.id, None, false).await.unwrap();
+    assert!(list(&app, BlockQuery::default()).await.is_empty());
+}
+
+/// Regression: while the window was full, the check after a release started a new block.
+#[tokio::test]
+async fn a_release_that_resets_the_counters_lets_the_caller_pass() {
+    let file = RecordsFile::new();
+    let app = start(&file, &ManualClock::at(START));
+    exceed(&app).await;
+    let id = list(&app, BlockQuery::default()).await[0].row.id;
+    app.release(&ANA, id, None, false).await.unwrap();
+    assert!(!passes(&app, "burst").await, "the window is still full");
+    let id = list(&app, BlockQuery::default()).await[0].row.id;
+    let released = app.release_and_reset(&ANA, id, None, false).await.unwrap();
+    assert!(released.durable);
+    assert!(passes(&app, "burst").await);
+    let acts: Vec<String> = file.audit().into_iter().map(|row| row.act).collect();
+    assert_eq!(acts.iter().filter(|act| *act == "reset").count(), 2, "{acts:?}");
+}
+
+/// Regression: a reset of the customer left the session, which the same ban had blocked.
+#[tokio::test]
+async fn a_reset_of_one_identity_releases_what_the_same_ban_blocked() {
+    let file = RecordsFile::new();
+    let app = start(&file, &ManualClock::at(START));
+    ban(&app, &ticket(&app, "pay", "c1", "s1").await).await;
+    let subject = Subject::from([("customer", "c1")]);
+    let reset = app.reset(&ANA, "default", "pay", &subject).await.unwrap();
+    let members = reset.members.unwrap();
+    assert_eq!(members.len(), 1, "{members:?}");
+    assert_eq!(members[0].subject.parts[0].0, "session");
+    assert!(!is_blocked(&app, "c1", "s1").await && !is_blocked(&app, "c9", "s1").await);
+    assert!(list(&app, BlockQuery::default()).await.is_empty());
 }

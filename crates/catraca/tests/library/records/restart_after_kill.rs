@@ -57,7 +57,7 @@ impl Drop for Snapshot {
 }
 
 fn reset(app: &App, policy: &str) {
-    assert!(block_on(app.reset(&ANA, "default", policy, &Subject::from(HERE))).unwrap());
+    assert!(block_on(app.reset(&ANA, "default", policy, &Subject::from(HERE))).unwrap().durable);
 }
 
 fn release(app: &App) -> bool {

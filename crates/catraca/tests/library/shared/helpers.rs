@@ -34,6 +34,7 @@ struct Server {
     replies_lost: AtomicBool,
     is_moving: AtomicBool,
     refuses_changes: AtomicBool,
+    refuses_notices: AtomicBool,
     trips: AtomicU64,
     changes: AtomicU64,
     incarnation: AtomicU64,
@@ -76,6 +77,7 @@ impl Remote {
             replies_lost: AtomicBool::new(false),
             is_moving: AtomicBool::new(false),
             refuses_changes: AtomicBool::new(false),
+            refuses_notices: AtomicBool::new(false),
             trips: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             incarnation: AtomicU64::new(1),
@@ -118,6 +120,11 @@ impl Remote {
     /// Refuses to count changes of lists, facts and modes.
     pub fn refuse_changes(&self, refuses: bool) {
         self.0.refuses_changes.store(refuses, Ordering::SeqCst);
+    }
+
+    /// Refuses to exchange notices.
+    pub fn refuse_notices(&self, refuses: bool) {
+        self.0.refuses_notices.store(refuses, Ordering::SeqCst);
     }
 
     /// Reports from now on that its keys are sharded over servers.
@@ -224,6 +231,9 @@ impl SharedStore for Remote {
     fn exchange<'a>(&'a self, message: &'a NodeMessage<'a>) -> StoreFuture<'a, NodeReply> {
         Box::pin(async move {
             self.reach()?;
+            if self.0.refuses_notices.load(Ordering::SeqCst) {
+                return Err(StoreError::unavailable("OOM"));
+            }
             let mut all = self.0.messages.write();
             all.nodes.insert(message.node.to_owned(), message.state.to_owned());
             all.nodes.retain(|id, _| !message.gone.contains(id));

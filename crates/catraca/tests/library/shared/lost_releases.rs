@@ -6,10 +6,10 @@ use std::time::Duration;
 use catraca::core::batch::Batch;
 use catraca::records::{BlockQuery, BlockRow};
 use catraca::store::{SharedStore, When};
-use catraca::{BlockProposal, Clock, ManualClock, Subject};
+use catraca::{BlockProposal, Clock, ManualClock, Span, Subject};
 
-use super::helpers::{Remote, secs};
-use super::node_scope::{TestNode, beat, reason, two_nodes};
+use super::helpers::{Remote, START, secs};
+use super::node_scope::{TestNode, beat, new_file, reason, start, two_nodes};
 use super::records::ANA;
 
 const ADDRESS: &str = "192.0.2.1";
@@ -89,4 +89,86 @@ async fn a_block_is_durable_if_the_store_has_applied_it() {
     assert_eq!(reason(&there, "login", "ip", "192.0.2.9").await, "blocked");
     let blocked = here.app.block(&ANA, "default", "login", &subject, proposal()).await.unwrap();
     assert!(blocked.durable);
+}
+
+/// A node that has its own connection to the store, which can be cut.
+async fn two_nodes_and_the_link_of_one() -> (TestNode, TestNode, Remote, Remote, ManualClock) {
+    let clock = ManualClock::at(START);
+    let store = Remote::new(&clock);
+    let link = store.new_link();
+    let here = start(&store, &clock, new_file()).await;
+    let there = start(&link, &clock, new_file()).await;
+    beat(&clock, &here, &there).await;
+    (here, there, store, link, clock)
+}
+
+/// The block is released while the other node is cut off. `lost` is what happens to the store, and
+/// when: before the release or after it.
+async fn released_while_a_node_is_cut_off(lost: fn(&Remote), is_lost_first: bool, first: usize) {
+    let (here, there, store, link, clock) = two_nodes_and_the_link_of_one().await;
+    reason(&here, "login", "ip", ADDRESS).await;
+    reason(&here, "login", "ip", ADDRESS).await;
+    beat(&clock, &here, &there).await;
+    let block = here.app.blocks(BlockQuery::default()).await.unwrap().rows.remove(0).row;
+    link.cut(true);
+    if is_lost_first {
+        lost(&store);
+        here.app.heartbeat().await;
+    }
+    clock.advance(secs(1));
+    assert!(here.app.release(&ANA, block.id, None, false).await.unwrap().durable);
+    here.app.heartbeat().await;
+    here.records.flush().unwrap();
+    clock.advance(secs(90));
+    if !is_lost_first {
+        lost(&store);
+    }
+    link.cut(false);
+    let nodes = [&here, &there];
+    for turn in 0..6 {
+        clock.advance(Span::from_millis(250));
+        nodes[(first + turn) % 2].app.heartbeat().await;
+    }
+    clock.advance(secs(2));
+    for node in nodes {
+        assert_eq!(reason(node, "login", "ip", ADDRESS).await, "ok", "the store has no block");
+        clock.advance(secs(61));
+        node.records.flush().unwrap();
+        let listed = node.app.blocks(BlockQuery::default()).await.unwrap().rows;
+        assert!(listed.is_empty(), "{listed:?}");
+    }
+}
+
+/// Regression: a node that had not read a release wrote the block to a restarted store again. The
+/// records of no node had it, so no operator could release it.
+#[tokio::test]
+async fn a_release_that_a_node_has_missed_is_not_undone_by_it_after_a_restart() {
+    released_while_a_node_is_cut_off(Remote::restart, true, 0).await;
+    released_while_a_node_is_cut_off(Remote::restart, true, 1).await;
+}
+
+/// The store has lost the notice of the release too.
+#[tokio::test]
+async fn a_release_whose_notice_the_store_has_lost_is_published_again() {
+    released_while_a_node_is_cut_off(Remote::lose_everything, false, 0).await;
+    released_while_a_node_is_cut_off(Remote::lose_everything, false, 1).await;
+}
+
+/// Regression: nodes compared their blocks with those of the store once after a loss, also if that
+/// failed.
+#[tokio::test]
+async fn blocks_are_published_again_although_the_first_attempt_fails() {
+    let (here, there, store, clock) = two_nodes().await;
+    reason(&here, "login", "ip", ADDRESS).await;
+    reason(&here, "login", "ip", ADDRESS).await;
+    beat(&clock, &here, &there).await;
+    here.records.flush().unwrap();
+    there.records.flush().unwrap();
+    store.lose_everything();
+    store.refuse_notices(true);
+    beat(&clock, &here, &there).await;
+    store.refuse_notices(false);
+    beat(&clock, &here, &there).await;
+    let third = start(&store, &clock, new_file()).await;
+    assert_eq!(third.app.blocks(BlockQuery::default()).await.unwrap().rows.len(), 1);
 }

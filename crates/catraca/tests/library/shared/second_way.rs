@@ -76,3 +76,27 @@ async fn a_mode_that_is_recorded_does_not_outlast_a_later_one_of_the_records() {
     nodes.here.heartbeat().await;
     assert_eq!(nodes.here.engine().mode_override("login"), Some(Mode::Enforce));
 }
+
+/// Regression: for a minute, a mode that had arrived as a notice replaced a later one of the
+/// records, also one that was set back.
+#[tokio::test]
+async fn a_mode_that_arrived_as_a_notice_does_not_outlast_a_later_one_of_the_records() {
+    for later in [Some(Mode::Enforce), None] {
+        let nodes = nodes().await;
+        nodes.here.set_mode(&ANA, "login", Some(Mode::Off)).await.unwrap();
+        for node in [&nodes.here, &nodes.there, &nodes.here, &nodes.there] {
+            node.heartbeat().await;
+        }
+        assert_eq!(nodes.there.engine().mode_override("login"), Some(Mode::Off));
+        nodes.store.fail(true);
+        for _ in 0..3 {
+            nodes.here.heartbeat().await;
+            nodes.there.heartbeat().await;
+        }
+        nodes.clock.advance(Span::from_secs(5));
+        assert!(nodes.here.set_mode(&ANA, "login", later).await.unwrap().durable);
+        nodes.clock.advance(Span::from_secs(1));
+        nodes.there.heartbeat().await;
+        assert_eq!(nodes.there.engine().mode_override("login"), later);
+    }
+}

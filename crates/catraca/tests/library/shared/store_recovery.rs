@@ -208,3 +208,29 @@ fn block(app: &App, ip: &str, span: Span) -> Result<(), Error> {
     let proposal = BlockProposal::by_operator(span, None);
     poll_ready(app.block_unaudited("default", "login", &subject, proposal)).map(drop)
 }
+
+/// Regression: blocks beyond the bound were only on the node that had started them.
+#[test]
+fn more_unsynced_blocks_than_fit_are_all_written_afterwards() {
+    let catalog = "[policy.login]\nby = ['ip']\nwindow = '1 per 1m'\nblock = '5m'\n";
+    let (app, store, clock) = pair(catalog, 1);
+    let other = node(catalog, &store, &clock, 1);
+    heartbeat(&app);
+    store.fail(true);
+    let address = |number: u32| {
+        let [_, first, second, third] = number.to_be_bytes();
+        format!("10.{first}.{second}.{third}")
+    };
+    for number in 0..=100_000 {
+        check(&app, "login", &address(number));
+        assert!(!check(&app, "login", &address(number)).allowed);
+    }
+    assert_eq!((stats(&app).unsynced_blocks, stats(&app).dropped_unsynced_blocks), (100_000, 1));
+    store.fail(false);
+    heartbeat(&app);
+    assert!(stats(&app).up);
+    assert_eq!(stats(&app).unsynced_blocks, 0);
+    for number in [0, 50_000, 100_000] {
+        assert_eq!(check(&other, "login", &address(number)).reason.as_str(), "blocked");
+    }
+}

@@ -21,6 +21,8 @@ pub struct Release<'a> {
     pub only: bool,
     /// Whether to ask before others of the same ban are released, at a terminal.
     pub asks: bool,
+    /// Whether the counters are reset too.
+    pub reset: bool,
     /// Why, for the audit.
     pub why: &'a Option<String>,
 }
@@ -53,7 +55,8 @@ pub fn run(
             return Ok(Exit::No);
         }
         let only = how.only.then_some(true.into());
-        let body = object([("only", only), ("why", text(how.why))]);
+        let reset = how.reset.then_some(true.into());
+        let body = object([("only", only), ("reset_counters", reset), ("why", text(how.why))]);
         let reply = client.send(Method::DELETE, &format!("{PATH}/{id}"), Some(&body))?;
         show(output, &reply, released_text)?;
         let members = reply.json["members"].as_array().into_iter().flatten();
@@ -76,7 +79,7 @@ fn confirm(client: &Client, id: &str) -> Result<bool> {
     if block["members"].as_array().is_none_or(Vec::is_empty) {
         return Ok(true);
     }
-    eprint_line(format_args!("one ban blocks all of these: {}", subjects_text(&block)));
+    eprint_line(format_args!("one act blocks all of these: {}", subjects_text(&block)));
     eprint_line(format_args!("release all of them? [y/N]"));
     let mut answer = String::new();
     stdin().read_line(&mut answer).context("cannot read the answer")?;
@@ -158,14 +161,16 @@ fn released_text(reply: &Value) -> String {
     );
     for member in reply["members"].as_array().into_iter().flatten() {
         text += &format!(
-            "\nand {}, which the same ban blocked (block {})",
+            "\nand {}, which the same act blocked (block {})",
             cell(&member["subject"]),
             id(&member["id"])
         );
     }
-    if block["origin"] == "excess" {
-        text +=
-            "\nits counters and its escalation level are unchanged; `catraca reset` clears both";
+    if reply["counters_reset"] == true {
+        text += "\nits counters and its escalation level are reset";
+    } else if block["origin"] == "excess" {
+        text += "\nits counters and its escalation level are unchanged, and a full counter blocks \
+                 again at the next check; `--reset` clears both";
     }
     text
 }

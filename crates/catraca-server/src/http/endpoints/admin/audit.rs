@@ -28,10 +28,13 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     let names = ["by", "act", "namespace", "after", "limit"];
     let [by, act, namespace, after, limit] = request.query_params(names)?;
     let defaults = AuditQuery::default();
+    if let Some(act) = act {
+        request.app().check_act_filter(act).await?;
+    }
     let query = AuditQuery {
         by: by.map(str::to_owned),
         act: act.map(str::to_owned),
-        namespace: request.caller.visible_namespace(namespace)?.map(str::to_owned),
+        namespace: request.entry_namespace(namespace).await?,
         before: parse_number("after", after)?,
         limit: parse_limit(limit, defaults.limit)?,
     };

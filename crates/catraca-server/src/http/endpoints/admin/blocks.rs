@@ -51,9 +51,12 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     let [state, namespace, policy, attribute, value, origin, after, limit] =
         request.query_params(names)?;
     let defaults = BlockQuery::default();
+    if let Some(policy) = policy {
+        request.app().check_policy_filter(policy).await?;
+    }
     let query = BlockQuery {
         states: state.map(parse_states).transpose()?.unwrap_or_default(),
-        namespace: request.caller.visible_namespace(namespace)?.map(str::to_owned),
+        namespace: request.entry_namespace(namespace).await?,
         policy: policy.map(str::to_owned),
         about: stored_forms(request, attribute, value).await?,
         origin: origin.map(parse_origin).transpose()?,
@@ -61,9 +64,8 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
         limit: parse_limit(limit, defaults.limit)?,
     };
     let page = request.app().blocks(query).await?;
-    let now = request.app().now();
     let blocks = page.rows.iter().map(|listed| ListedBlock {
-        block: record_bodies::BlockBody::new(&listed.row, now),
+        block: record_bodies::BlockBody::new(&listed.row, request.app()),
         members: record_bodies::block_members(&listed.members),
     });
     let blocks = blocks.collect();
@@ -227,7 +229,7 @@ pub async fn show(request: &ApiRequest) -> ApiResult {
     let within = request.caller.bound_namespace();
     let found = request.app().block_with_history(block_id(request)?, within).await?;
     let history = found.history.iter().map(record_bodies::BlockHistoryEntry::from).collect();
-    let block = record_bodies::BlockBody::new(&found.row, request.app().now());
+    let block = record_bodies::BlockBody::new(&found.row, request.app());
     let members = record_bodies::block_members(&found.members);
     let incomplete = found.incomplete.map(Incomplete::as_str);
     to_json(&BlockHistory { block, members, history, incomplete, scope: records_scope(request) })
@@ -240,10 +242,19 @@ pub struct ReleaseRequest {
     /// Whether only this block ends, and not those that the same act made.
     #[serde(default)]
     only: bool,
+    /// Whether the keys of the ended blocks are reset too: their counters, which may still be full,
+    /// and their escalation levels.
+    #[serde(default)]
+    reset_counters: bool,
     /// For the audit; required from a key of role `support`.
     #[schemars(length(max = TEXT_MAX), example = &"the caller was wronged")]
     why: Option<String>,
 }
+
+/// What a release of a block for an excess does not end.
+const COUNTERS_KEPT: &str = "the counters are unchanged: while the limit is exhausted, the next \
+                             check is denied and blocks again; release with `reset_counters` to \
+                             prevent that";
 
 /// A block that an operator released.
 #[derive(Serialize, JsonSchema)]
@@ -254,6 +265,12 @@ pub struct ReleasedBlock {
     block: record_bodies::BlockBody,
     /// The blocks that were released with it: the same act had made them.
     members: Vec<record_bodies::BlockMember>,
+    /// Whether the counters were reset too.
+    counters_reset: bool,
+    /// What may block the caller again at the next check; absent if nothing of this block does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &COUNTERS_KEPT)]
+    note: Option<&'static str>,
     /// When it ended.
     #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
     until: Option<String>,
@@ -272,11 +289,19 @@ pub async fn release(request: &ApiRequest) -> ApiResult {
     }
     let operator = request.operator(why);
     let within = request.caller.bound_namespace();
-    let released = request.app().release(&operator, block_id(request)?, within, body.only).await?;
+    let app = request.app();
+    let id = block_id(request)?;
+    let released = match body.reset_counters {
+        true => app.release_and_reset(&operator, id, within, body.only).await?,
+        false => app.release(&operator, id, within, body.only).await?,
+    };
+    let is_excess = released.before.block.origin == Origin::Excess;
     to_json(&ReleasedBlock {
         released: true,
-        block: record_bodies::BlockBody::new(&released.before, released.at),
+        block: record_bodies::BlockBody::at(&released.before, app, released.at),
         members: record_bodies::block_members(&released.members),
+        counters_reset: body.reset_counters,
+        note: (is_excess && !body.reset_counters).then_some(COUNTERS_KEPT),
         until: released.after.and_then(|row| record_bodies::end_or_null(row.block.until)),
         durable: released.durable,
     })

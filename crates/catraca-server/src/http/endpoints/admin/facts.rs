@@ -49,18 +49,23 @@ pub struct StatedFact {
     /// The operator who set it.
     #[schemars(example = &"ana")]
     by: Option<String>,
+    /// Whether no caller can have the value under the catalog in use.
+    orphaned: bool,
 }
 
 /// `GET /v1/facts`: the facts that operators set, ordered by attribute, value, name
 /// and namespace.
 pub async fn list(request: &ApiRequest) -> ApiResult {
     let [namespace, after, limit] = request.query_params(["namespace", "after", "limit"])?;
-    let namespace = request.caller.visible_namespace(namespace)?;
+    let namespace = request.entry_namespace(namespace).await?;
+    let namespace = namespace.as_deref();
     let invalid = |_| Problem::bad("bad-query", "`after` must be the `next` of the previous page");
     let after = after.map(serde_json::from_str::<FactCursor>).transpose().map_err(invalid)?;
     let limit = parse_limit(limit, PAGE)?;
     let page = request.app().stated_facts(namespace, after, limit).await?;
+    let app = request.app();
     let facts = page.rows.into_iter().map(|row| StatedFact {
+        orphaned: app.engine().is_orphaned_value(&row.about.attribute, &row.about.value),
         namespace: row.namespace,
         attribute: row.about.attribute,
         value: row.about.value,
@@ -90,7 +95,8 @@ pub struct ValueFacts {
 /// `GET /v1/facts/{attribute}/{value}`.
 pub async fn show(request: &ApiRequest) -> ApiResult {
     let [namespace] = request.query_params(["namespace"])?;
-    let namespace = request.caller.visible_namespace(namespace)?;
+    let namespace = request.entry_namespace(namespace).await?;
+    let namespace = namespace.as_deref();
     let attribute = request.path_param(0).to_owned();
     let facts = request.app().facts_about(namespace, &attribute, request.path_param(1))?;
     if facts.is_empty() {
@@ -139,6 +145,9 @@ pub struct ChangedFacts {
     /// same name, and are about another attribute. Empty for facts of one namespace.
     #[schemars(example = BTreeMap::from([("shop", 2)]))]
     ignored: BTreeMap<String, usize>,
+    /// The names of the facts that nothing in the catalog reads: they have no effect, and most
+    /// likely are misspelt.
+    unread: Vec<String>,
     /// Whether it is on disk.
     durable: bool,
 }
@@ -179,7 +188,8 @@ impl ChangedFacts {
         attribute: &str,
         changed: catraca::app::ChangedFacts,
     ) -> Self {
-        let catraca::app::ChangedFacts { before, after, ignored, durable } = changed;
-        Self { namespace, attribute: attribute.to_owned(), before, after, ignored, durable }
+        let catraca::app::ChangedFacts { before, after, ignored, unread, durable } = changed;
+        let attribute = attribute.to_owned();
+        Self { namespace, attribute, before, after, ignored, unread, durable }
     }
 }

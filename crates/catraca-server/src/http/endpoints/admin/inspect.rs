@@ -96,7 +96,6 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
     let app = request.app();
     let found = app.inspect(&namespace, &subject).await?;
     let Inspection { list, policies, facts, blocks, incomplete } = found;
-    let now = app.now();
     let is_bound = request.caller.bound_namespace().is_some();
     let policies = policies.iter().map(|found| InspectedPolicyBody {
         row: DecisionRowBody::from(&found.row),
@@ -109,7 +108,7 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
         list_entry: list.map(|found| entry_body(found, is_bound)),
         policies: policies.collect(),
         facts: facts.iter().map(|(name, fact)| (name.as_str(), fact.as_str())).collect(),
-        blocks: blocks.iter().map(|row| BlockBody::new(row, now)).collect(),
+        blocks: blocks.iter().map(|row| BlockBody::new(row, app)).collect(),
         incomplete: incomplete.map(Incomplete::as_str),
     })
 }

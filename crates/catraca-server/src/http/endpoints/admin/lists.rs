@@ -173,11 +173,15 @@ pub struct EntryTerms {
 /// A page of the entries in the records, with the number of entries in the catalog.
 async fn page(request: &ApiRequest, list: ListName) -> ApiResult {
     let [namespace, after, limit] = request.query_params(["namespace", "after", "limit"])?;
-    let namespace = request.caller.visible_namespace(namespace)?;
+    let namespace = request.entry_namespace(namespace).await?;
+    let namespace = namespace.as_deref();
     let after = parse_number("after", after)?;
     let limit = parse_limit(limit, PAGE)?;
     let page = request.app().list_entries(list, namespace, after, limit).await?;
-    let entries = page.rows.iter().map(record_bodies::ListEntry::from).collect();
+    let engine = request.app().engine();
+    let is_orphaned = |attribute: &str, value: &str| engine.is_orphaned_value(attribute, value);
+    let entries = page.rows.iter().map(|row| record_bodies::ListEntry::new(row, is_orphaned));
+    let entries = entries.collect();
     let catalog = request.app().catalog();
     let catalog_list = match list {
         ListName::Allow => &catalog.allowlist,

@@ -129,9 +129,8 @@ pub async fn export(request: &ApiRequest) -> ApiResult {
     let within = request.caller.bound_namespace();
     let export = app.export(&operator, within, &body.attribute, &body.value).await?;
     let found = export.rows;
-    let now = app.now();
     let blocks = found.blocks.iter().map(|(row, history)| ExportedBlock {
-        block: record_bodies::BlockBody::new(row, now),
+        block: record_bodies::BlockBody::new(row, app),
         history: history.iter().map(record_bodies::BlockHistoryEntry::from).collect(),
     });
     let lists = found.lists.into_iter().map(|entry| ExportedEntry {

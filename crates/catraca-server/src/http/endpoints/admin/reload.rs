@@ -41,6 +41,13 @@ pub struct ReloadBody {
     orphaned: Option<u64>,
     /// The first of them.
     orphaned_blocks: Vec<OrphanedBlock>,
+    /// The number of list entries that match no caller any more, or may not: their values are
+    /// normalised differently, and are known only as pseudonyms, or no caller can have them.
+    #[schemars(example = 0)]
+    orphaned_entries: Option<u64>,
+    /// The number of facts of which the same is true.
+    #[schemars(example = 0)]
+    orphaned_facts: Option<u64>,
     /// Whether it is on disk.
     durable: bool,
 }
@@ -85,6 +92,8 @@ pub async fn reload(request: &ApiRequest) -> ApiResult {
             dry_run,
             orphaned: done.orphaned.as_ref().map(|orphaned| orphaned.count),
             orphaned_blocks: done.orphaned.as_ref().map(orphaned_blocks).unwrap_or_default(),
+            orphaned_entries: done.orphaned.as_ref().map(|orphaned| orphaned.entries),
+            orphaned_facts: done.orphaned.as_ref().map(|orphaned| orphaned.facts),
             before: done.before,
             revision: done.revision,
             changes: done.changes,

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ApiRequest, ApiResult, Problem, to_json};
+use crate::http::bodies::record_bodies;
 use crate::http::bodies::wire::OwnedSubject;
 
 /// What to reset: one key of a policy, or the whole policy.
@@ -15,8 +16,8 @@ use crate::http::bodies::wire::OwnedSubject;
 }))]
 pub struct ResetRequest {
     policy: String,
-    /// The namespace; required of a key that is bound to none, as soon as there are several. A
-    /// whole policy is reset in all of them.
+    /// The namespace of the subject; required of a key that is bound to none, as soon as there are
+    /// several. A whole policy is reset in all of them, and a call that names one is refused.
     namespace: Option<String>,
     /// The subject whose key is reset; without it, the whole policy is.
     subject: Option<OwnedSubject>,
@@ -37,6 +38,9 @@ pub struct ResetResult {
     /// The number of blocks that a reset of the whole policy ended; null for one key, and if they
     /// could not be counted. They have no effect in either case.
     blocks: Option<u64>,
+    /// The blocks of other keys that a reset of one key ended, because the same act had made them;
+    /// null for a whole policy, and if they could not be looked up.
+    members: Option<Vec<record_bodies::BlockMember>>,
     /// Whether it is on disk.
     durable: bool,
 }
@@ -47,22 +51,33 @@ pub async fn reset(request: &ApiRequest) -> ApiResult {
     let why = why.as_deref().filter(|why| !why.is_empty());
     let operator = request.operator(why);
     let app = request.app();
-    let (blocks, durable) = match (subject, confirm, why) {
+    let (blocks, members, durable) = match (subject, confirm, why) {
         (Some(subject), None, _) => {
             let subject = request.caller.with_fixed_attributes(subject.subject())?;
             let namespace = request.act_namespace(namespace.as_deref()).await?;
-            (None, app.reset(&operator, &namespace, &policy, &subject).await?)
+            let reset = app.reset(&operator, &namespace, &policy, &subject).await?;
+            (None, reset.members, reset.durable)
         }
+        (None, ..) if namespace.is_some() => return Err(whole_policy_of_one_namespace()),
         (None, Some(again), Some(_)) if again == policy => {
             request.caller.require_all_namespaces()?;
             let reset = app.reset_policy(&operator, &policy).await?;
-            (reset.blocks, reset.durable)
+            (reset.blocks, None, reset.durable)
         }
         (subject, confirm, why) => {
             return Err(confirm_required(subject.is_some(), confirm.as_deref(), why));
         }
     };
-    to_json(&ResetResult { reset: true, policy, blocks, durable })
+    let members = members.as_deref().map(record_bodies::block_members);
+    to_json(&ResetResult { reset: true, policy, blocks, members, durable })
+}
+
+/// A whole policy has one epoch for all namespaces.
+fn whole_policy_of_one_namespace() -> Problem {
+    let detail = "without `subject` the policy is reset in every namespace, so `namespace` is \
+                  refused and nothing was reset: send `subject` to reset one key of that \
+                  namespace, or leave `namespace` out";
+    Problem::bad("confirm-required", detail)
 }
 
 /// Why a reset was refused: a whole policy is reset only with `confirm` and `why`.
@@ -73,7 +88,9 @@ fn confirm_required(subject: bool, confirm: Option<&str>, why: Option<&str>) -> 
             "without `subject` the whole policy is reset, for all subjects: repeat its name in \
              `confirm` if that is intended, and send `why`"
         }
-        (false, Some(_), None) => "send `why` the whole policy is reset: the audit records it",
+        (false, Some(_), None) => {
+            "send in `why` the reason for which the whole policy is reset: the audit records it"
+        }
         _ => "`confirm` must be equal to `policy`",
     };
     Problem::bad("confirm-required", detail)

@@ -32,15 +32,40 @@ pub struct LockPage {
 
 /// `GET /v1/locks`.
 pub async fn list(request: &ApiRequest) -> ApiResult {
-    let names = ["tenant", "kind", "prefix", "after", "limit"];
-    let [tenant, kind, prefix, after, limit] = request.query_params(names)?;
+    let names = ["namespace", "tenant", "kind", "prefix", "after", "limit"];
+    let [namespace, tenant, kind, prefix, after, limit] = request.query_params(names)?;
     let tenant = request.caller.allowed_tenant(tenant)?;
     let filter = LeaseFilter { tenant: tenant.as_deref(), kind, prefix };
-    let after = parse_number("after", after)?.unwrap_or(0);
     let limit = parse_limit(limit, PAGE_DEFAULT)? as usize;
-    let page = request.locks().list(request.namespace(), &filter, after, limit).await?;
-    let locks = page.leases.iter().map(ListedLease::from).collect();
-    respond_json(&LockPage { locks, next: page.next.map(|next| next.to_string()) })
+    let namespaces = request.lock_namespaces(namespace).await?;
+    let (first, mut fence) = parse_cursor(after, &namespaces)?;
+    let mut locks = Vec::new();
+    for namespace in namespaces.iter().filter(|namespace| ***namespace >= *first) {
+        let room = limit - locks.len();
+        if room == 0 {
+            return respond_json(&LockPage { locks, next: Some(format!("{namespace}:0")) });
+        }
+        let page = request.locks().list(namespace, &filter, fence, room).await?;
+        locks.extend(page.leases.iter().map(|lease| ListedLease::new(namespace, lease)));
+        if let Some(next) = page.next {
+            return respond_json(&LockPage { locks, next: Some(format!("{namespace}:{next}")) });
+        }
+        fence = 0;
+    }
+    respond_json(&LockPage { locks, next: None })
+}
+
+/// The namespace and the fence after which a page begins: `after` is the `next` of another page.
+fn parse_cursor<'a>(
+    after: Option<&'a str>,
+    namespaces: &'a [String],
+) -> Result<(&'a str, i64), Problem> {
+    let Some(after) = after else { return Ok(("", 0)) };
+    let invalid = || Problem::bad("bad-query", "`after` must be the `next` of the previous page");
+    let (namespace, fence) = after.rsplit_once(':').ok_or_else(invalid)?;
+    let is_listed = namespaces.iter().any(|known| known == namespace);
+    let fence = fence.parse().ok().filter(|fence: &i64| *fence >= 0 && is_listed);
+    Ok((namespace, fence.ok_or_else(invalid)?))
 }
 
 /// How to end a lease, and why.
@@ -83,16 +108,17 @@ pub async fn force(request: &ApiRequest) -> ApiResult {
     // A key that fixes a tenant can end only the leases of that tenant.
     let tenant = request.caller.allowed_tenant(None)?;
     let cool_down = Span::from_millis(cool_down);
-    let namespace = request.namespace();
+    let [namespace] = request.query_params(["namespace"])?;
+    let namespace = request.act_namespace(namespace).await?;
     let operator = request.operator(Some(why));
     let app = &request.app();
     let forced =
-        app.force_release_lock(&operator, namespace, fence, tenant.as_deref(), cool_down).await?;
+        app.force_release_lock(&operator, &namespace, fence, tenant.as_deref(), cool_down).await?;
     let (lease, durable) = forced.ok_or_else(unknown)?;
     let kind = &*lease.kind;
     let by = operator.name;
     warn!(namespace, kind, fence, by, why, "an operator ended a lease");
-    respond_json(&ForcedLock { forced: true, lease: ListedLease::from(&lease), durable })
+    respond_json(&ForcedLock { forced: true, lease: ListedLease::new(&namespace, &lease), durable })
 }
 
 /// How many leases of a tenant were ended.
@@ -115,7 +141,7 @@ pub struct ClearLocks {
 
 /// `DELETE /v1/locks?tenant=`.
 pub async fn clear(request: &ApiRequest) -> ApiResult {
-    let [tenant] = request.query_params(["tenant"])?;
+    let [namespace, tenant] = request.query_params(["namespace", "tenant"])?;
     let tenant = request.caller.allowed_tenant(tenant)?.filter(|tenant| !tenant.is_empty());
     // Without a tenant this would end the leases of all tenants.
     let tenant = tenant.ok_or_else(|| {
@@ -124,9 +150,9 @@ pub async fn clear(request: &ApiRequest) -> ApiResult {
     let body = if request.body.is_empty() { ClearLocks::default() } else { request.json_body()? };
     let why = body.reason.as_deref().map(check_reason).transpose()?;
     let operator = request.operator(why);
-    let namespace = request.namespace();
+    let namespace = request.act_namespace(namespace).await?;
     let app = &request.app();
-    let (cleared, durable) = app.clear_locks(&operator, namespace, &tenant).await?;
+    let (cleared, durable) = app.clear_locks(&operator, &namespace, &tenant).await?;
     let by = operator.name;
     let logged_why = why.unwrap_or_default();
     warn!(namespace, tenant, cleared, by, why = logged_why, "an operator ended a tenant's leases");
@@ -135,10 +161,14 @@ pub async fn clear(request: &ApiRequest) -> ApiResult {
 
 /// `GET /v1/stats/locks`.
 pub async fn stats(request: &ApiRequest) -> ApiResult {
-    let [tenant] = request.query_params(["tenant"])?;
+    let [namespace, tenant] = request.query_params(["namespace", "tenant"])?;
     let tenant = request.caller.allowed_tenant(tenant)?;
-    let stats = request.locks().stats_of(request.namespace(), tenant.as_deref()).await?;
-    respond_json(&LockCounts::from(&stats))
+    let mut all = Vec::new();
+    for namespace in request.lock_namespaces(namespace).await? {
+        let stats = request.locks().stats_of(&namespace, tenant.as_deref()).await?;
+        all.push((namespace, stats));
+    }
+    respond_json(&LockCounts::new(&all))
 }
 
 /// Checks the length and the characters of a reason.
@@ -153,11 +183,4 @@ fn check_reason(text: &str) -> Result<&str, Problem> {
     }
     validate_storable("`reason`", text)?;
     Ok(text)
-}
-
-fn parse_number(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
-    let invalid =
-        || Problem::bad("bad-query", format!("`{name}` must be a whole number of 0 or more"));
-    let parse = |text: &str| text.parse().ok().filter(|number: &i64| *number >= 0);
-    text.map(|text| parse(text).ok_or_else(invalid)).transpose()
 }

@@ -108,7 +108,29 @@ fn lists_show_every_namespace_and_a_release_by_id_needs_none() {
     assert_eq!(names, ["default", "blog", "shop"]);
     let [(_, id)] = &sites.blocks(&sites.ana, "?namespace=shop")[..] else { panic!("{all:?}") };
     assert_eq!(sites.delete(&sites.ana, id).status, 200);
+    let audit = sites.ana.request(&sites.server, "GET /v1/audit").json();
+    let acts = audit["acts"].as_array().unwrap().iter();
+    let namespaces: Vec<&str> = acts.map(|act| act["namespace"].as_str().unwrap()).collect();
+    assert_eq!(namespaces, ["shop", "default", "blog", "shop"], "{audit}");
     assert_eq!(sites.shop_reason(), r#""ok""#);
+}
+
+/// Regression: the namespace was ignored, and the policy was reset in all of them.
+#[test]
+fn a_whole_policy_is_not_reset_in_one_namespace() {
+    let sites = Sites::start();
+    for namespace in ["shop", "blog"] {
+        let made = sites.block(&sites.ana, &format!(r#","namespace":"{namespace}""#));
+        assert_eq!(made.status, 200, "{made:?}");
+    }
+    for key in [&sites.ana, &sites.rui] {
+        let reset = r#"{"policy":"login","confirm":"login","why":"a test","namespace":"shop"}"#;
+        let answer = key.post(&sites.server, "/v1/reset", reset);
+        assert_refused(&answer, 400, "confirm-required");
+    }
+    assert_eq!(sites.blocks(&sites.ana, "").len(), 2, "no block has ended");
+    let reset = r#"{"policy":"login","confirm":"login","why":"a test"}"#;
+    assert_eq!(sites.ana.post(&sites.server, "/v1/reset", reset).json()["blocks"], 2);
 }
 
 #[test]
@@ -135,6 +157,56 @@ fn a_bound_operator_works_inside_its_namespace() {
     assert_eq!(names["namespaces"].to_string(), r#"["shop"]"#);
     let elsewhere = sites.shop.post(&sites.server, "/v1/peek?namespace=blog", PEEK);
     assert_refused(&elsewhere, 403, "namespace-bound-key");
+}
+
+/// Regression: an unbound key saw, ended and counted only the locks of `default`.
+#[test]
+fn locks_are_listed_counted_and_ended_in_their_namespaces() {
+    let sites = Sites::start();
+    let acquire = r#"{"tenant":"t1","key":"order-7","ttl_ms":60000}"#;
+    for key in [&sites.shop, &sites.ana] {
+        assert_eq!(key.post(&sites.server, "/v1/locks/acquire", acquire).status, 200);
+    }
+    let locks = |key: &Key, query: &str| {
+        let page = key.request(&sites.server, &format!("GET /v1/locks{query}")).json();
+        let next = page["next"].as_str().map(str::to_owned);
+        let rows = page["locks"].as_array().unwrap().iter();
+        let name = |row: &Value| row["namespace"].as_str().unwrap().to_owned();
+        let fence = |row: &Value| row["fence"].as_i64().unwrap();
+        (rows.map(|row| (name(row), fence(row))).collect::<Vec<_>>(), next)
+    };
+    let (all, next) = locks(&sites.ana, "");
+    let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!((names, next), (vec!["default", "shop"], None));
+    let (first, next) = locks(&sites.ana, "?limit=1");
+    let (second, _) = locks(&sites.ana, &format!("?after={}", next.unwrap()));
+    assert_eq!([first, second].concat(), all);
+    assert_eq!(locks(&sites.rui, "").0, all[1..]);
+    assert_eq!(locks(&sites.ana, "?namespace=shop").0, all[1..]);
+    let stats = |query: &str| {
+        let stats = sites.ana.request(&sites.server, &format!("GET /v1/stats/locks{query}")).json();
+        (stats["total"].as_u64().unwrap(), stats["rows"].as_array().unwrap().len())
+    };
+    assert_eq!(
+        (stats(""), stats("?namespace=shop"), stats("?namespace=blog")),
+        ((2, 2), (1, 1), (0, 0))
+    );
+
+    let delete = |path: &str| {
+        let mut connection = sites.server.connect();
+        let bearer = format!("Bearer {}", sites.ana.key);
+        let headers = [JSON, ("Authorization", bearer.as_str())];
+        connection.send(&format!("DELETE /v1/locks{path}"), &headers, br#"{"reason":"a test"}"#);
+        connection.read_response()
+    };
+    let fence = all[1].1;
+    for act in [format!("/{fence}"), "?tenant=t1".to_owned()] {
+        assert_refused(&delete(&act), 400, "namespace-required");
+    }
+    assert_refused(&delete(&format!("/{fence}?namespace=zz")), 400, "unknown-namespace");
+    assert_eq!(delete(&format!("/{fence}?namespace=shop")).json()["namespace"], "shop");
+    assert_eq!(delete("?tenant=t1&namespace=default").json()["cleared"], 1);
+    assert!(locks(&sites.ana, "").0.is_empty());
 }
 
 /// Without keys for namespaces, nothing changes: there is only `default`.

@@ -3,7 +3,9 @@
 //!
 //! Blocks are not changed here: their rows show what the caller's attributes were at that time.
 
+use catraca_core::catalog::Catalog;
 use catraca_core::digest::Digester;
+use catraca_core::select::normalise_stored;
 use serde_json::json;
 
 use super::{AuditEntry, AuditLink, RecordWriter, values};
@@ -46,6 +48,9 @@ const RENAME_AUDITED: &str = "UPDATE catraca.audit
     SET target = substr(target, 1, length(target) - length(about)) || $2, about = $2
     WHERE about = $1";
 
+/// The pseudonym of a value in clear.
+type Hide<'h> = &'h dyn Fn(&str) -> String;
+
 impl RecordWriter<'_> {
     pub(super) fn merge_facts(
         &mut self,
@@ -57,13 +62,19 @@ impl RecordWriter<'_> {
 
     pub(super) fn hide_values(
         &mut self,
-        attributes: &[String],
+        catalog: &Catalog,
         digester: &Digester,
     ) -> DatabaseResult<()> {
-        for attribute in attributes {
-            let entries = self.hide_entries(attribute, digester)?;
-            let facts = self.hide_facts(attribute, digester)?;
-            let audited = self.hide_audited(attribute, digester)?;
+        let private = catalog.attributes.iter().filter(|(_, attribute)| attribute.private);
+        for (attribute, _) in private {
+            // The value may be stored in the normal form of an earlier catalog.
+            let hide = |clear: &str| {
+                let normal = normalise_stored(catalog, attribute, clear);
+                digester.pseudonym(attribute, normal.as_deref().unwrap_or(clear))
+            };
+            let entries = self.hide_entries(attribute, &hide)?;
+            let facts = self.hide_facts(attribute, &hide)?;
+            let audited = self.hide_audited(attribute, &hide)?;
             if entries + facts + audited > 0 {
                 let target = format!("values of {attribute}");
                 let after = json!({ "entries": entries, "facts": facts, "audit": audited });
@@ -76,10 +87,10 @@ impl RecordWriter<'_> {
     }
 
     /// Returns how many values were in clear.
-    fn hide_entries(&mut self, attribute: &str, digester: &Digester) -> DatabaseResult<usize> {
+    fn hide_entries(&mut self, attribute: &str, hide: Hide<'_>) -> DatabaseResult<usize> {
         let exposed = self.texts(EXPOSED_ENTRIES, attribute)?;
         for clear in &exposed {
-            let hidden = digester.pseudonym(attribute, clear);
+            let hidden = hide(clear);
             for sql in [EXTEND_ENTRY, DELETE_SECOND_ENTRY, RENAME_ENTRY] {
                 self.add(sql, &values![attribute, clear, &hidden])?;
             }
@@ -87,20 +98,20 @@ impl RecordWriter<'_> {
         Ok(exposed.len())
     }
 
-    fn hide_facts(&mut self, attribute: &str, digester: &Digester) -> DatabaseResult<usize> {
+    fn hide_facts(&mut self, attribute: &str, hide: Hide<'_>) -> DatabaseResult<usize> {
         let exposed = self.texts(EXPOSED_FACTS, attribute)?;
         for clear in &exposed {
-            self.move_facts(attribute, clear, &digester.pseudonym(attribute, clear))?;
+            self.move_facts(attribute, clear, &hide(clear))?;
         }
         Ok(exposed.len())
     }
 
-    fn hide_audited(&mut self, attribute: &str, digester: &Digester) -> DatabaseResult<usize> {
+    fn hide_audited(&mut self, attribute: &str, hide: Hide<'_>) -> DatabaseResult<usize> {
         let prefix = format!("{attribute}=");
         let exposed = self.texts(EXPOSED_AUDIT, &prefix)?;
         for about in &exposed {
             let clear = about.strip_prefix(&prefix).unwrap_or(about);
-            let hidden = format!("{prefix}{}", digester.pseudonym(attribute, clear));
+            let hidden = format!("{prefix}{}", hide(clear));
             self.add(RENAME_AUDITED, &values![about, &hidden])?;
         }
         Ok(exposed.len())

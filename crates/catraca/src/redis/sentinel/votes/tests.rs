@@ -123,3 +123,31 @@ fn the_shortest_wait_is_that_of_a_sentinel_that_answers() {
     let shortest = Some((address(2), Duration::from_secs(2)));
     assert_eq!(votes.shortest_down_after(after(start, 1_001)), shortest);
 }
+
+/// Regression: the last report of a Sentinel made its id known for ever, so its new address was
+/// never asked, and dead addresses filled the list.
+#[test]
+fn a_sentinel_that_moves_is_asked_at_its_new_address_and_no_more_at_the_old_one() {
+    let start = Instant::now();
+    let mut votes = SentinelVotes::new(&[address(1)]);
+    let mut listed = report(1, 100, 4);
+    votes.on_report(&address(1), start, listed.clone());
+    for id in 2..=3 {
+        votes.on_report(&address(id), start, report(id, 100, 4));
+    }
+    for round in 1..100 {
+        let now = after(start, u64::from(round) * 2_000);
+        listed.others = vec![("2".to_owned(), address(2)), ("3".to_owned(), address(100 + round))];
+        votes.on_report(
+            &address(2),
+            now,
+            SentinelReport { others: Vec::new(), ..report(2, 100, 4) },
+        );
+        votes.on_report(&address(1), now, listed.clone());
+        assert_eq!(votes.addresses(), [address(1), address(2), address(100 + round)]);
+        votes.on_report(&address(100 + round), now, report(3, 100, 4));
+    }
+    let error = ConnectError::Unreachable { server: "h:3".to_owned(), reason: String::new() };
+    votes.on_error(&address(3), start, error);
+    assert!(!votes.addresses().contains(&address(3)), "its link was still ending");
+}
