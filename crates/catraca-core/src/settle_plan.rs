@@ -28,7 +28,7 @@ pub struct SettlePlan {
     pub rows: Vec<(PolicyId, usize)>,
     /// How many conditions could not be evaluated: a missing field, values of different types, or
     /// too much work.
-    pub failed_conditions: u32,
+    pub failed_conditions: SmallVec<[(PolicyId, u32); 1]>,
     /// Whether a condition or a cost reads the body, but the body was too large to be read.
     pub body_truncated: bool,
     /// Whether a ban rule or a cost reads the body and got none, because the body is not JSON.
@@ -55,7 +55,7 @@ pub fn plan_settle(
     let mut plan = SettlePlan {
         batch,
         rows: Vec::new(),
-        failed_conditions: 0,
+        failed_conditions: SmallVec::new(),
         body_truncated: false,
         body_invalid: false,
     };
@@ -102,37 +102,42 @@ struct BanRules<'a> {
     evaluator: ConditionEvaluator<'a>,
     /// The policies that were evaluated, with the indexes of their matching rules.
     evaluated: Vec<(PolicyId, SmallVec<[u8; 4]>)>,
-    failed: u32,
+    /// How many conditions of each policy could not be evaluated.
+    failed: SmallVec<[(PolicyId, u32); 1]>,
 }
 
 impl<'a> BanRules<'a> {
     fn new(selector: &Selector<'_>, ticket: &'a Ticket, outcome: &'a Outcome) -> Self {
         let body_bytes_max = selector.catalog.settle.body_bytes_max;
         let evaluator = ConditionEvaluator::new(outcome, &ticket.body.attributes, body_bytes_max);
-        Self { evaluator, evaluated: Vec::new(), failed: 0 }
+        Self { evaluator, evaluated: Vec::new(), failed: SmallVec::new() }
     }
 
     /// The indexes of the rules of a policy whose condition is true.
     fn matching(&mut self, id: PolicyId, policy: &Policy) -> &[u8] {
         let known = self.evaluated.iter().position(|(evaluated, _)| *evaluated == id);
         let index = known.unwrap_or_else(|| {
-            let matching = self.evaluate(policy);
+            let matching = self.evaluate(id, policy);
             self.evaluated.push((id, matching));
             self.evaluated.len() - 1
         });
         &self.evaluated[index].1
     }
 
-    fn evaluate(&mut self, policy: &Policy) -> SmallVec<[u8; 4]> {
+    fn evaluate(&mut self, id: PolicyId, policy: &Policy) -> SmallVec<[u8; 4]> {
         let mut matching = SmallVec::new();
+        let mut failed = 0;
         // The catalog admits at most 16 rules per policy.
         for (rule, ban) in (0_u8..).zip(&policy.bans) {
             match self.evaluator.evaluate(&ban.when) {
                 ConditionResult::True => matching.push(rule),
                 ConditionResult::False => {}
                 // A condition that cannot be evaluated counts as false, and is reported.
-                ConditionResult::Failed => self.failed += 1,
+                ConditionResult::Failed => failed += 1,
             }
+        }
+        if failed > 0 {
+            self.failed.push((id, failed));
         }
         matching
     }

@@ -25,6 +25,11 @@ use crate::reload::Reloader;
 
 pub use caller_counts::{CallerCounts, CallerGate};
 
+/// What follows from a failed maintenance of the records, for the log and `/readyz`.
+pub const RECORDS_NOT_MAINTAINED: &str = "the maintenance of the records fails, and is tried \
+     again; their write-ahead log grows meanwhile: make room on the disk, or end what locks the \
+     database";
+
 /// The records are older than the snapshot: for the log and `/readyz`.
 pub const ROWS_MISSING: &str = "acknowledged blocks, list entries or audited acts are missing from \
      the records: they have fewer rows than when the snapshot was written, because catraca.db-wal \

@@ -2,10 +2,12 @@
 //!
 //! Bounded: a subscriber that reads too slowly misses events, gets their number, and has to
 //! subscribe again. Without subscribers an event costs one look, and no private value is sent. A
-//! subscriber of one namespace gets the events of that namespace, and no others.
+//! subscriber of one namespace gets the events of that namespace, and no others, and no other
+//! namespace can make it lag.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use catraca::event::{BlockEvent, SubjectKey};
 use catraca::{Event, Time};
@@ -14,18 +16,33 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
 
-/// Events that a subscriber may lag behind.
-const LAG_MAX: usize = 1_024;
+/// Events that a subscriber may lag behind: those of all namespaces for one that gets all of them,
+/// and those of its own for one of a namespace.
+pub const LAG_MAX: usize = 1_024;
 /// The most subscribers at once.
 pub const LISTENERS_MAX: usize = 64;
 /// The most subscribers of one namespace at once, so that others find a place.
 pub const NAMESPACE_LISTENERS_MAX: usize = 16;
 
-/// Broadcasts events to the subscribers.
+/// Broadcasts events to the subscribers. Each namespace with subscribers of its own has a channel
+/// of its own, so that no other namespace can make them lag.
 pub struct Feed {
+    /// To the subscribers of all namespaces.
+    all: Sender<FeedEvent>,
+    channels: Arc<NamespaceChannels>,
+}
+
+/// The channels of the namespaces that have subscribers.
+#[derive(Default)]
+struct NamespaceChannels {
+    by_namespace: Mutex<BTreeMap<String, NamespaceChannel>>,
+    /// The subscribers of all of them. Read for every denial, without a lock.
+    subscribers: AtomicUsize,
+}
+
+struct NamespaceChannel {
     sender: Sender<FeedEvent>,
-    /// How many subscribers each namespace has.
-    by_namespace: Arc<Mutex<BTreeMap<String, usize>>>,
+    subscribers: usize,
 }
 
 /// An event of the feed. Cheap to clone: each subscriber gets one.
@@ -33,15 +50,13 @@ pub struct Feed {
 pub struct FeedEvent {
     /// The name of its kind.
     pub name: &'static str,
-    /// The namespace in which it happened; absent if it concerns all of them.
-    pub namespace: Option<Arc<str>>,
     /// A JSON object.
     pub data: Arc<str>,
 }
 
 impl Default for Feed {
     fn default() -> Self {
-        Self { sender: broadcast::channel(LAG_MAX).0, by_namespace: Arc::default() }
+        Self { all: broadcast::channel(LAG_MAX).0, channels: Arc::default() }
     }
 }
 
@@ -56,82 +71,97 @@ impl Feed {
         }
         if let Some((name, data)) = describe(event) {
             debug_assert!(EVENT_NAMES.contains(&name), "`catraca events --only` accepts it");
+            let namespace = data["namespace"].as_str();
+            let event = FeedEvent { name, data: data.to_string().into() };
+            if let Some(namespace) = namespace {
+                self.channels.send(namespace, &event);
+            }
             // The last subscriber may have just disconnected.
-            let namespace = data["namespace"].as_str().map(Arc::from);
-            let _ = self.sender.send(FeedEvent { name, namespace, data: data.to_string().into() });
+            let _ = self.all.send(event);
         }
     }
 
     /// The number of subscribers.
     pub fn subscriber_count(&self) -> usize {
-        self.sender.receiver_count()
+        self.all.receiver_count() + self.channels.subscribers.load(Ordering::Relaxed)
     }
 
     /// Subscribes to the events from now on, of one namespace or of all; none when
-    /// `LISTENERS_MAX` are subscribed, or `NAMESPACE_LISTENERS_MAX` of the namespace.
+    /// `LISTENERS_MAX` are subscribed, or `NAMESPACE_LISTENERS_MAX` of the namespace. A subscriber
+    /// of one namespace gets no events that concern all of them.
     pub fn subscribe(&self, namespace: Option<&str>) -> Option<Subscription> {
         if self.subscriber_count() >= LISTENERS_MAX {
             return None;
         }
-        let place = match namespace {
-            Some(namespace) => Some(self.take_place(namespace)?),
-            None => None,
+        let Some(namespace) = namespace else {
+            return Some(Subscription { receiver: self.all.subscribe(), _place: None });
         };
-        Some(Subscription { receiver: self.sender.subscribe(), place })
+        let receiver = self.channels.subscribe(namespace)?;
+        let channels = Arc::clone(&self.channels);
+        let place = NamespacePlace { namespace: namespace.to_owned(), channels };
+        Some(Subscription { receiver, _place: Some(place) })
+    }
+}
+
+impl NamespaceChannels {
+    fn send(&self, namespace: &str, event: &FeedEvent) {
+        if self.subscribers.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        if let Some(channel) = self.by_namespace.lock().get(namespace) {
+            let _ = channel.sender.send(event.clone());
+        }
     }
 
-    fn take_place(&self, namespace: &str) -> Option<NamespacePlace> {
-        let mut counts = self.by_namespace.lock();
-        let count = counts.entry(namespace.to_owned()).or_default();
-        if *count >= NAMESPACE_LISTENERS_MAX {
+    /// Takes one of the places of a namespace, if one is free.
+    fn subscribe(&self, namespace: &str) -> Option<Receiver<FeedEvent>> {
+        let mut channels = self.by_namespace.lock();
+        let channel = channels.entry(namespace.to_owned()).or_insert_with(|| NamespaceChannel {
+            sender: broadcast::channel(LAG_MAX).0,
+            subscribers: 0,
+        });
+        if channel.subscribers >= NAMESPACE_LISTENERS_MAX {
             return None;
         }
-        *count += 1;
-        let by_namespace = Arc::clone(&self.by_namespace);
-        Some(NamespacePlace { namespace: namespace.to_owned(), by_namespace })
+        channel.subscribers += 1;
+        self.subscribers.fetch_add(1, Ordering::Relaxed);
+        Some(channel.sender.subscribe())
+    }
+
+    fn unsubscribe(&self, namespace: &str) {
+        let mut channels = self.by_namespace.lock();
+        self.subscribers.fetch_sub(1, Ordering::Relaxed);
+        let Some(channel) = channels.get_mut(namespace) else { return };
+        channel.subscribers -= 1;
+        if channel.subscribers == 0 {
+            channels.remove(namespace);
+        }
     }
 }
 
 /// A subscription to the feed.
 pub struct Subscription {
     receiver: Receiver<FeedEvent>,
-    /// The place of a subscriber of one namespace.
-    place: Option<NamespacePlace>,
+    /// Frees the place of a subscriber of one namespace.
+    _place: Option<NamespacePlace>,
 }
 
 /// One of the places of a namespace, until it is dropped.
 struct NamespacePlace {
     namespace: String,
-    by_namespace: Arc<Mutex<BTreeMap<String, usize>>>,
+    channels: Arc<NamespaceChannels>,
 }
 
 impl Drop for NamespacePlace {
     fn drop(&mut self) {
-        let mut counts = self.by_namespace.lock();
-        if let Some(count) = counts.get_mut(&self.namespace) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.namespace);
-            }
-        }
+        self.channels.unsubscribe(&self.namespace);
     }
 }
 
 impl Subscription {
     /// The next event that the subscriber may see.
     pub async fn recv(&mut self) -> Result<FeedEvent, RecvError> {
-        loop {
-            let event = self.receiver.recv().await?;
-            let Some(place) = &self.place else { return Ok(event) };
-            if event.namespace.as_deref() == Some(place.namespace.as_str()) {
-                return Ok(event);
-            }
-        }
-    }
-
-    /// Whether it is for one namespace.
-    pub fn is_bound(&self) -> bool {
-        self.place.is_some()
+        self.receiver.recv().await
     }
 }
 
@@ -209,4 +239,55 @@ fn end_or_null(at: Time) -> Option<String> {
 fn key_event(at: Time, subject: &SubjectKey) -> Value {
     json!({ "at": at.to_rfc3339(), "namespace": subject.namespace, "policy": subject.policy,
         "subject": subject_parts(&subject.parts) })
+}
+
+#[cfg(test)]
+mod tests {
+    use catraca::core::digest::Key;
+
+    use super::*;
+
+    /// A release in a namespace, of a subject of this number.
+    fn release(feed: &Feed, namespace: &str, number: usize) {
+        let subject = SubjectKey {
+            key: Key::from_bytes([1; 16]),
+            namespace: namespace.to_owned(),
+            policy: "login".to_owned(),
+            parts: vec![("customer".to_owned(), number.to_string())],
+        };
+        feed.publish(&Event::Unblocked { at: Time::ZERO, subject });
+    }
+
+    /// Regression: one channel for all namespaces, filtered for each subscriber, so that a flood in
+    /// one namespace disconnected the subscribers of all others.
+    #[test]
+    fn a_flood_in_one_namespace_makes_no_subscriber_of_another_lag() {
+        let feed = Feed::default();
+        let mut shop = feed.subscribe(Some("shop")).unwrap();
+        let mut hostile = feed.subscribe(Some("hostile")).unwrap();
+        let mut all = feed.subscribe(None).unwrap();
+        release(&feed, "shop", 0);
+        (0..100 * LAG_MAX).for_each(|number| release(&feed, "hostile", number));
+        release(&feed, "shop", 1);
+        for number in ["0", "1"] {
+            let event = shop.receiver.try_recv().unwrap();
+            assert!(event.data.contains(&format!(r#""customer":"{number}""#)), "{}", event.data);
+        }
+        assert!(shop.receiver.try_recv().is_err(), "events of another namespace");
+        assert!(hostile.receiver.try_recv().is_err_and(|error| error.to_string().contains("lag")));
+        assert!(all.receiver.try_recv().is_err_and(|error| error.to_string().contains("lag")));
+    }
+
+    #[test]
+    fn places_are_bounded_for_each_namespace_and_freed() {
+        let feed = Feed::default();
+        let subscribe = || feed.subscribe(Some("hostile"));
+        let held: Vec<Subscription> = std::iter::from_fn(subscribe).collect();
+        assert_eq!(held.len(), NAMESPACE_LISTENERS_MAX);
+        assert!(feed.subscribe(Some("shop")).is_some(), "a place of another namespace");
+        drop(held);
+        assert_eq!(feed.subscriber_count(), 0);
+        assert!(feed.channels.by_namespace.lock().is_empty(), "channels are freed");
+        assert!(subscribe().is_some());
+    }
 }

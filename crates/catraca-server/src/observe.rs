@@ -6,9 +6,9 @@
 pub mod background_tasks;
 pub mod call_metrics;
 pub mod engine_metrics;
-mod expired_settles;
 pub mod latency;
 pub mod log;
+mod policy_lines;
 pub mod policy_metrics;
 pub mod proxy_metrics;
 pub mod traces;
@@ -25,8 +25,8 @@ use tracing::{Level, info, warn};
 
 use background_tasks::BackgroundTasks;
 use engine_metrics::EngineMetrics;
-use expired_settles::ExpiredSettles;
 use log::{LogStyle, LogSubjects, Logs};
+use policy_lines::PolicyLines;
 use wall_clock::WallClock;
 
 /// Counts and logs the engine's events.
@@ -41,7 +41,8 @@ pub struct Observer {
     pub wall_clock: WallClock,
     /// Whether the work in the background succeeds.
     pub background: BackgroundTasks,
-    expired_settles: ExpiredSettles,
+    expired_settles: PolicyLines,
+    failed_conditions: PolicyLines,
 }
 
 impl Observer {
@@ -58,7 +59,8 @@ impl Observer {
             log_subjects,
             wall_clock: WallClock::default(),
             background: BackgroundTasks::default(),
-            expired_settles: ExpiredSettles::default(),
+            expired_settles: PolicyLines::default(),
+            failed_conditions: PolicyLines::default(),
         })
     }
 
@@ -83,11 +85,24 @@ impl Observer {
                 log_unlisted_gate(gate, nearest.as_deref());
             }
             Event::NotSettled { at, state: SettleState::Expired, rows } => {
-                for policy in self.expired_settles.policies_to_log(rows, *at) {
+                let policies = rows.iter().map(|row| row.policy.as_str());
+                for policy in self.expired_settles.to_log(policies, *at) {
                     warn!(
                         policy,
                         "a settle came after `hold` of this policy: its cost and its bans are not \
                          applied; settle earlier, or raise `hold`"
+                    );
+                }
+            }
+            Event::ConditionsFailed { at, policy, count } => {
+                let policies = std::iter::once(&**policy);
+                for policy in self.failed_conditions.to_log(policies, *at) {
+                    warn!(
+                        policy,
+                        count,
+                        "ban conditions of this policy could not be evaluated, and banned nobody: \
+                         a field is missing, or has another type; compare the `when` of its \
+                         bans with the outcomes that are settled"
                     );
                 }
             }

@@ -140,6 +140,10 @@ impl Server {
         }
         let poll = dict_poll::poll_periodically(Arc::downgrade(context));
         self.runtime.spawn(poll);
+        let app = context.app.clone();
+        // Read once, so that acts know them when the records fail later. An error is ignored: acts
+        // read them again, and refuse what is ambiguous.
+        self.runtime.spawn(async move { drop(app.namespaces(Vec::new()).await) });
         let stop_delay = context.reloadable.load().process.server.stop_delay;
         let listeners = std::mem::take(&mut self.listeners);
         let listeners = Listeners::new(listeners, Arc::clone(&context.connections), stop_delay);

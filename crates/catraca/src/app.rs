@@ -40,6 +40,8 @@ mod page_size;
 #[cfg(feature = "records")]
 mod privacy;
 #[cfg(feature = "records")]
+mod release;
+#[cfg(feature = "records")]
 mod reload;
 #[cfg(feature = "records")]
 mod reports;
@@ -68,13 +70,13 @@ use crate::shared::SharedDriver;
 
 pub use app_error::AppError;
 #[cfg(feature = "records")]
-pub use blocks::{BlockWithHistory, CreatedBlocks, ListedBlock, ReleasedBlock};
+pub use blocks::{BlockWithHistory, CreatedBlocks, ListedBlock};
 pub use builder::AppBuilder;
 pub use catraca_core::request::CHECKS_MAX;
 #[cfg(feature = "records")]
 pub use facts::{ChangedFacts, FACTS_MAX, FactMap, NAMESPACE_FACTS_MAX};
 #[cfg(feature = "records")]
-pub use inspect::{EntrySource, InspectedEntry, InspectedPolicy, Inspection};
+pub use inspect::{EntrySource, INSPECTED_BLOCKS_MAX, InspectedEntry, InspectedPolicy, Inspection};
 #[cfg(feature = "records")]
 pub use lists::{
     AddedEntries, ENTRIES_MAX, ListTargetText, NAMESPACE_ENTRIES_MAX, NewListEntry, RemovedEntry,
@@ -89,6 +91,8 @@ pub use orphans::OrphanedBlocks;
 pub use page_size::check_page_size;
 #[cfg(feature = "records")]
 pub use privacy::{ErasedSubject, ExportedSubject};
+#[cfg(feature = "records")]
+pub use release::ReleasedBlock;
 #[cfg(feature = "records")]
 pub use reload::{CatalogChange, ReloadedCatalog};
 #[cfg(feature = "records")]
@@ -116,6 +120,9 @@ struct AppParts {
     /// the order in which they took effect.
     #[cfg(feature = "records")]
     change_lock: tokio::sync::Mutex<()>,
+    /// The namespaces of the records when they were last read; absent before that.
+    #[cfg(feature = "records")]
+    recorded_namespaces: parking_lot::Mutex<Option<std::collections::BTreeSet<String>>>,
     /// How many rows the records had acknowledged when that was last read.
     #[cfg(feature = "records")]
     last_sequence: std::sync::atomic::AtomicU64,

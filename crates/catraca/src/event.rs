@@ -159,9 +159,14 @@ pub enum Event<'a> {
         /// A declared gate with a similar name.
         nearest: Option<Name>,
     },
-    /// Ban conditions were false because of a missing field, a comparison of different types, or an
-    /// estimated cost above the limit.
+    /// Ban conditions of one policy were false because of a missing field, a comparison of different
+    /// types, or an estimated cost above the limit: these rules banned nobody.
     ConditionsFailed {
+        /// The instant.
+        #[doc(hidden)]
+        at: Time,
+        /// The policy.
+        policy: Name,
         /// How many conditions.
         count: u32,
     },
@@ -209,12 +214,11 @@ impl Event<'_> {
             | Self::LowWater { at, .. }
             | Self::RatioCounted { at, .. }
             | Self::BanStorm { at, .. }
+            | Self::ConditionsFailed { at, .. }
             | Self::UnlistedGate { at, .. }
             | Self::RecordsBehind { at, .. }
             | Self::CatalogReloaded { at, .. } => *at,
-            Self::Credited { .. } | Self::ConditionsFailed { .. } | Self::StoreCalled { .. } => {
-                return None;
-            }
+            Self::Credited { .. } | Self::StoreCalled { .. } => return None,
         };
         Some(at.into())
     }
@@ -258,8 +262,8 @@ pub struct BlockEvent {
     /// A block that was decided before a reset and is recorded after it is not active.
     #[doc(hidden)]
     pub epoch: Time,
-    /// The first of the keys that the same act blocked, if it blocked several: a ban blocks every
-    /// key of an `each` policy. Such blocks are shown and released together.
+    /// The first of the keys that the same act blocked, if it blocked several: one check, one settle
+    /// or one order of an operator. Such blocks are shown and released together.
     pub first_of_act: Option<Key>,
     /// The block after the act, with its level. An operator's act that does not extend a longer
     /// block has the end and the level of that block, and its own origin and note.

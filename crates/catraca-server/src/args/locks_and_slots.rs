@@ -170,6 +170,9 @@ pub enum SlotsVerb {
     List {
         /// The calendar
         calendar: String,
+        /// The namespace; as soon as there are several, it is required unless your key fixes one
+        #[arg(long, value_name = "NAME")]
+        namespace: Option<String>,
         #[command(flatten)]
         range: TimeRangeArgs,
         /// Skip free gaps shorter than this, in milliseconds

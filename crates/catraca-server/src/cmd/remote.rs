@@ -111,6 +111,20 @@ fn subject(pairs: &[(String, String)]) -> Result<Value> {
     Ok(Value::Object(pairs.collect::<Map<_, _>>()))
 }
 
+/// The blocks of the same act that a release or a reset has left.
+fn remaining_text(reply: &Value) -> String {
+    let rows = reply["remaining"].as_array().into_iter().flatten();
+    let text = |row: &Value| {
+        format!(
+            "\nnot released: {} (block {}), which the same act blocked; release it by its id, or \
+             reset its key",
+            format::cell(&row["subject"]),
+            format::id(&row["id"])
+        )
+    };
+    rows.map(text).collect()
+}
+
 fn text(text: &Option<String>) -> Option<Value> {
     text.as_deref().map(Value::from)
 }

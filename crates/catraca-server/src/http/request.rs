@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use super::bodies::problem::{Problem, bad_path};
 use super::bodies::wire;
 use super::connection::HttpConnection;
-use crate::auth::Caller;
+use crate::auth::{AuthError, Caller, Role};
 use crate::context::ServerContext;
 use crate::listener::Connection;
 use crate::observe::traces::RequestSpan;
@@ -104,6 +104,20 @@ impl ApiRequest {
         }
         let of_keys = config.guard.namespaces();
         Ok(self.app().act_namespace(stated, of_keys).await?)
+    }
+
+    /// The namespace in which state is shown: as for an act, but a service, which checks, sees its
+    /// own.
+    pub async fn shown_namespace(&self, stated: Option<&str>) -> Result<String, Problem> {
+        if self.caller.role() != Role::Check {
+            return self.act_namespace(stated).await;
+        }
+        self.caller.visible_namespace(stated)?;
+        let own = self.namespace();
+        match stated.filter(|stated| *stated != own) {
+            Some(_) => Err(AuthError::OtherNamespace(own.to_owned()).into()),
+            None => Ok(own.to_owned()),
+        }
     }
 
     /// The namespaces that an operator's list of locks covers: that of the key, the stated one, or

@@ -75,8 +75,8 @@ const NAMESPACE_ERRORS: &[&str] =
 
 const NAMESPACE: QueryParameter = QueryParameter {
     name: "namespace",
-    description: "The namespace; required of a key of the role `admin` that is bound to none, as \
-                  soon as there are several.",
+    description: "The namespace; required of a key that is bound to none, as soon as there are \
+                  several. A key of role `check` has its own.",
     kind: ParameterType::Text("default"),
 };
 const ONLY_NAMESPACE: QueryParameter = QueryParameter {

@@ -181,6 +181,9 @@ impl From<AppError> for Problem {
             AppError::Records(error) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "records-failed", error.to_string())
             }
+            error @ AppError::UnknownNamespaces => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "records-failed", error.to_string())
+            }
             AppError::Locks(error) => error.into(),
             other => Self::internal(&other),
         }

@@ -36,7 +36,6 @@ pub struct EngineMetrics {
     round_trips_failed: AtomicU64,
     settles: [AtomicU64; SETTLE_RESULTS.len()],
     credits: Mutex<Credits>,
-    conditions_failed: AtomicU64,
     bodies_truncated: AtomicU64,
     /// Checks of undeclared gates.
     unlisted_checks: AtomicU64,
@@ -64,7 +63,6 @@ impl EngineMetrics {
             round_trips_failed: AtomicU64::default(),
             settles: Default::default(),
             credits: Mutex::default(),
-            conditions_failed: AtomicU64::default(),
             bodies_truncated: AtomicU64::default(),
             unlisted_checks: AtomicU64::default(),
             incomplete_queries: AtomicU64::default(),
@@ -120,7 +118,10 @@ impl EngineMetrics {
                 add(&self.round_trips_failed, u64::from(*failed));
             }
             Event::RecordsBehind { .. } => add(&self.incomplete_queries, 1),
-            Event::ConditionsFailed { count } => add(&self.conditions_failed, u64::from(*count)),
+            Event::ConditionsFailed { policy, count, .. } => {
+                let policies = self.policies.load();
+                add(&policies.policy(policy).conditions_failed, u64::from(*count));
+            }
             _ => {}
         }
     }
@@ -166,10 +167,9 @@ impl EngineMetrics {
         read(&self.incomplete_queries)
     }
 
-    /// Degraded decisions, ban conditions that failed to evaluate, and bodies that were too large
-    /// for the conditions that read them.
-    pub fn incomplete_inputs(&self) -> [u64; 3] {
-        [&self.degraded, &self.conditions_failed, &self.bodies_truncated].map(read)
+    /// Degraded decisions, and bodies that were too large for the conditions that read them.
+    pub fn incomplete_inputs(&self) -> [u64; 2] {
+        [&self.degraded, &self.bodies_truncated].map(read)
     }
 
     fn count_decision(&self, decision: &Decision) {

@@ -74,6 +74,8 @@ pub struct PolicyMetrics {
     pub blocks: [[AtomicU64; ORIGINS.len()]; 2],
     /// Times that a key fell below `low_water`.
     pub low_water: AtomicU64,
+    /// Ban conditions that could not be evaluated.
+    pub conditions_failed: AtomicU64,
     /// Ban storms, for a policy with `ban_storm`.
     pub storms: Option<AtomicU64>,
     /// The lowest remaining share, for a policy with `low_water`.

@@ -44,6 +44,13 @@ pub fn decisions(registry: &mut Registry, metrics: &EngineMetrics, now: Time) {
         let count = count.load(Ordering::Relaxed);
         storms.get_or_create(&labels([("policy", name)])).inc_by(count);
     }
+    let failed = CounterFamily::default();
+    for (name, policy) in &policies {
+        let count = policy.conditions_failed.load(Ordering::Relaxed);
+        failed.get_or_create(&labels([("policy", name)])).inc_by(count);
+    }
+    let help = "Ban conditions that failed to evaluate, by policy";
+    registry.register("condition_errors", help, failed);
     let help = "Ban storms: the ban rules of the policy are in shadow mode for a while";
     registry.register("ban_storms", help, storms);
 }
@@ -98,10 +105,9 @@ pub fn calls(registry: &mut Registry, metrics: &EngineMetrics) {
     }
     registry.register("settles", "Settles, by result", settles);
     registry.register("credits", "Credits, by event and result", credits);
-    let [degraded, failed, truncated] = metrics.incomplete_inputs();
+    let [degraded, truncated] = metrics.incomplete_inputs();
     let help = "Decisions made without complete state";
     counter(registry, "degraded_decisions", help, degraded);
-    counter(registry, "condition_errors", "Ban conditions that failed to evaluate", failed);
     let help = "Settles whose body was too large for the ban rules that read it";
     counter(registry, "settle_bodies_truncated", help, truncated);
     let help = "Checks of gates that the catalog does not declare";

@@ -2,13 +2,17 @@
 //! each once.
 
 use catraca::records::{Health, Records};
-use tracing::{error, info};
+use tracing::{error, info, warn};
+
+use crate::context::RECORDS_NOT_MAINTAINED;
 
 /// What was logged last.
 #[derive(Default)]
 pub struct RecordsLog {
     was_down: bool,
     was_lost: bool,
+    was_unmaintained: bool,
+    rejected: u64,
 }
 
 impl RecordsLog {
@@ -28,8 +32,28 @@ impl RecordsLog {
             None if self.was_lost => info!("the records file is back: acts are durable again"),
             _ => {}
         }
+        self.check_maintenance(health);
+        if health.rejected > self.rejected {
+            let count = health.rejected - self.rejected;
+            let why = health.rejection.as_deref().unwrap_or_default();
+            error!(count, why, "records rejected by the database for good: they are lost");
+        }
+        self.rejected = health.rejected;
         self.was_down = health.down.is_some();
         self.was_lost = health.file_fault.is_some();
+    }
+
+    fn check_maintenance(&mut self, health: &Health) {
+        match &health.maintenance_fault {
+            Some(why) if !self.was_unmaintained => {
+                warn!(why = &**why, "{RECORDS_NOT_MAINTAINED}");
+            }
+            None if self.was_unmaintained => {
+                info!("the maintenance of the records succeeds again");
+            }
+            _ => {}
+        }
+        self.was_unmaintained = health.maintenance_fault.is_some();
     }
 }
 

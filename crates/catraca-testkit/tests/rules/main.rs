@@ -10,6 +10,7 @@ mod full_pools;
 mod guarantees;
 mod lock_history;
 mod locks;
+mod operators;
 mod oracle;
 mod properties;
 mod tiers;

@@ -37,6 +37,13 @@ pub enum AppError {
     #[cfg(feature = "records")]
     #[error(transparent)]
     Records(#[from] RecordsError),
+    /// No namespace was stated, and the records, which know which ones there are, were never read.
+    #[cfg(feature = "records")]
+    #[error(
+        "the records cannot be read, so it is unknown which namespaces there are: name one in \
+         `namespace`, or retry"
+    )]
+    UnknownNamespaces,
     /// The operation on locks failed.
     #[cfg(feature = "locks")]
     #[error(transparent)]

@@ -1,7 +1,5 @@
 //! Blocks for operators: list, show with history, create and release.
 
-use std::time::SystemTime;
-
 use catraca_core::batch::BlockReply;
 use catraca_core::cell::block::BlockProposal;
 use catraca_core::refusal::Refusal;
@@ -17,9 +15,6 @@ use crate::records::{
     Operator, Page, Records, RecordsError,
 };
 
-/// How often a release is tried while the block is extended.
-const RELEASES_MAX: u32 = 3;
-
 /// The blocks that an operator created.
 #[derive(Clone, Debug)]
 pub struct CreatedBlocks {
@@ -28,29 +23,6 @@ pub struct CreatedBlocks {
     pub blocks: Vec<(SubjectKey, BlockReply, Option<BlockId>)>,
     /// Whether they are on disk.
     pub durable: bool,
-}
-
-/// A block that an operator released.
-#[derive(Clone, Debug)]
-pub struct ReleasedBlock {
-    /// The block before the release.
-    pub before: BlockRow,
-    /// The instant before the release.
-    #[doc(hidden)]
-    pub at: Time,
-    /// The block after the release, if the records still have it.
-    pub after: Option<BlockRow>,
-    /// The blocks that were released with it, before the release: the same act had made them.
-    pub members: Vec<BlockRow>,
-    /// Whether the release is on disk.
-    pub durable: bool,
-}
-
-impl ReleasedBlock {
-    /// The instant before the release.
-    pub fn at(&self) -> SystemTime {
-        self.at.into()
-    }
 }
 
 /// A block of a list.
@@ -184,136 +156,8 @@ impl App {
         Ok(CreatedBlocks { blocks, durable })
     }
 
-    /// Ends a block, and unless `only` is set those that the same act made. A block that has ended
-    /// already is an error, and a later block of the same key stays: its id is another one, and the
-    /// store compares the end of its block with that of the records. With `within`, only blocks of
-    /// that namespace are found.
-    pub async fn release(
-        &self,
-        by: &Operator<'_>,
-        id: BlockId,
-        within: Option<&str>,
-        only: bool,
-    ) -> Result<ReleasedBlock, AppError> {
-        let by = OwnedOperator::new(by)?;
-        let within = within.map(str::to_owned);
-        let app = self.clone();
-        self.run_to_end(async move {
-            let incomplete = app.await_queued_records().await?;
-            let mut before = app.find_block(id, within.as_deref(), incomplete).await?;
-            for _ in 0..RELEASES_MAX {
-                let at = app.now();
-                if before.block.until <= at {
-                    return Err(app.ended_error(&before).await?);
-                }
-                let members = app.members_to_release(&before, at, only).await?;
-                let block = std::slice::from_ref(&before);
-                let (released, mut durable) = app.release_rows(&by, block).await?;
-                if released.contains(&true) {
-                    let (also, is_durable) = app.release_rows(&by, &members).await?;
-                    durable &= is_durable;
-                    // Other nodes drop the keys from their caches.
-                    app.publish_change().await;
-                    let members = members.into_iter().zip(also).filter(|(_, released)| *released);
-                    let members = members.map(|(row, _)| row).collect();
-                    // Read again: the release has moved the end of the block.
-                    let after = app.read_records(move |records| records.block(id)).await?;
-                    let after = after.map(|row| app.shown_block(row));
-                    return Ok(ReleasedBlock { before, at, after, members, durable });
-                }
-                // The store has another end: the block has ended since, or was extended.
-                let incomplete = app.await_queued_records().await?;
-                let now = app.find_block(id, within.as_deref(), incomplete).await?;
-                if now.block.until == before.block.until {
-                    break;
-                }
-                before = now;
-            }
-            Err(app.ended_error(&before).await?)
-        })
-        .await
-    }
-
-    /// As [`App::release`], and then clears the keys whose blocks ended: their counters cannot block
-    /// them again at the next check.
-    pub async fn release_and_reset(
-        &self,
-        by: &Operator<'_>,
-        id: BlockId,
-        within: Option<&str>,
-        only: bool,
-    ) -> Result<ReleasedBlock, AppError> {
-        let owned = OwnedOperator::new(by)?;
-        let within = within.map(str::to_owned);
-        let app = self.clone();
-        self.run_to_end(async move {
-            let by = owned.borrow();
-            let mut released = app.release(&by, id, within.as_deref(), only).await?;
-            let rows = std::iter::once(&released.before).chain(&released.members);
-            let keys = rows.map(|row| row.subject.clone()).collect();
-            released.durable &= app.reset_keys(&owned, keys).await?;
-            app.publish_change().await;
-            Ok(released)
-        })
-        .await
-    }
-
-    /// The blocks that a release of this one ends too.
-    async fn members_to_release(
-        &self,
-        block: &BlockRow,
-        now: Time,
-        only: bool,
-    ) -> Result<Vec<BlockRow>, AppError> {
-        if only {
-            return Ok(Vec::new());
-        }
-        let row = block.clone();
-        let members = self.read_records(move |records| members_of(records, &row, now)).await?;
-        Ok(self.shown_blocks(members))
-    }
-
-    /// Ends those of these blocks that the store has as the records do. Returns which were ended,
-    /// and whether that is on disk.
-    pub(super) async fn release_rows(
-        &self,
-        by: &OwnedOperator,
-        rows: &[BlockRow],
-    ) -> Result<(Vec<bool>, bool), AppError> {
-        if rows.is_empty() {
-            return Ok((Vec::new(), true));
-        }
-        let rows = rows.iter().map(|row| (row.subject.clone(), Some(row.block.until)));
-        let exchange = self.engine().unblock_exchange(rows.collect());
-        let (released, receipt) = self.run_audited(by, exchange).await?;
-        let released = released?;
-        let (_, durable) = self.confirm_act(receipt).await;
-        Ok((released, durable))
-    }
-
-    /// The error of a release of a block that has ended. Names the later block of the same key, if
-    /// there is one: the operator may want to release that.
-    async fn ended_error(&self, block: &BlockRow) -> Result<AppError, AppError> {
-        let key = block.subject.key;
-        let newest = self.read_records(move |records| records.block_of(key)).await?;
-        let now = self.now();
-        let later = newest.filter(|row| row.id != block.id && row.block.is_active(now, false));
-        let mut detail = match block.block.is_active(now, true) {
-            false => format!("block {} has ended already, and nothing was released", block.id),
-            true => format!(
-                "the store does not have block {} as the records do, and nothing was released; \
-                 try again, or reset the key",
-                block.id
-            ),
-        };
-        if let Some(later) = later {
-            detail += &format!("; the same key is now blocked by block {}", later.id);
-        }
-        Ok(AppError::not_found("not-blocked", detail))
-    }
-
     /// A block of the records, which may be `incomplete`: then the error says so.
-    async fn find_block(
+    pub(super) async fn find_block(
         &self,
         id: BlockId,
         within: Option<&str>,

@@ -124,6 +124,8 @@ impl AppBuilder {
                 #[cfg(feature = "records")]
                 change_lock: tokio::sync::Mutex::default(),
                 #[cfg(feature = "records")]
+                recorded_namespaces: parking_lot::Mutex::default(),
+                #[cfg(feature = "records")]
                 last_sequence: self.sequence.into(),
                 offload_permits: Arc::new(Semaphore::new(offloaded_max())),
             }),

@@ -1,5 +1,6 @@
 //! Inspect: all there is to know of a subject, in one answer. Changes nothing.
 
+use std::collections::HashSet;
 use std::time::SystemTime;
 
 use catraca_core::decision::{DecisionRow, Reason};
@@ -15,6 +16,9 @@ use super::{App, AppError};
 use crate::error::Error;
 use crate::records::{BlockQuery, BlockRow, Incomplete, KeyAttempts, ListName, ListRow, Records};
 
+/// How many active blocks of one value an inspection lists. Blocks of one act count once.
+pub const INSPECTED_BLOCKS_MAX: u32 = 1_000;
+
 /// How far back attempts are counted.
 const DAY: Span = Span::from_secs(86_400);
 
@@ -28,8 +32,10 @@ pub struct Inspection {
     /// The facts about the values of the subject that apply in this namespace.
     pub facts: FactMap,
     /// The active blocks of this namespace that name a value of the subject, and those that the
-    /// same acts made; at most a page of each value.
+    /// same acts made; at most [`INSPECTED_BLOCKS_MAX`] acts of each value.
     pub blocks: Vec<BlockRow>,
+    /// Whether there are more active blocks than these.
+    pub more_blocks: bool,
     /// Why the newest blocks may be missing, if so.
     pub incomplete: Option<Incomplete>,
 }
@@ -93,12 +99,14 @@ impl App {
             Some(_) => self.await_queued_records().await?,
             None => None,
         };
+        let (blocks, more_blocks) = self.blocks_of(namespace, subject).await?;
         Ok(Inspection {
             incomplete,
             list: self.deciding_entry(namespace, subject).await?,
             policies: self.inspect_policies(namespace, subject).await?,
             facts: self.facts_of(namespace, subject)?,
-            blocks: self.blocks_of(namespace, subject).await?,
+            blocks,
+            more_blocks,
         })
     }
 
@@ -203,31 +211,32 @@ impl App {
         Ok(facts)
     }
 
+    /// The active blocks that name a value of the subject, and whether there are more.
     async fn blocks_of(
         &self,
         namespace: &str,
         subject: &Subject<'_>,
-    ) -> Result<Vec<BlockRow>, AppError> {
+    ) -> Result<(Vec<BlockRow>, bool), AppError> {
         let mut blocks: Vec<BlockRow> = Vec::new();
+        let mut has_more = false;
         if self.parts.records.is_none() {
-            return Ok(blocks);
+            return Ok((blocks, has_more));
         }
+        let mut known = HashSet::new();
         for (attribute, value) in subject.pairs() {
             let about = self.stored_values(attribute, &value)?;
             let namespace = Some(namespace.to_owned());
-            let query = BlockQuery { namespace, about, ..BlockQuery::default() };
+            let limit = INSPECTED_BLOCKS_MAX;
+            let query = BlockQuery { namespace, about, limit, ..BlockQuery::default() };
             let page = self.recorded_blocks(query).await?;
+            has_more |= page.next.is_some();
             // A key of several attributes is found by each of them.
             let found = page
                 .rows
                 .into_iter()
                 .flat_map(|ListedBlock { row, members }| std::iter::once(row).chain(members));
-            for row in found {
-                if blocks.iter().all(|known| known.id != row.id) {
-                    blocks.push(row);
-                }
-            }
+            blocks.extend(found.filter(|row| known.insert(row.id)));
         }
-        Ok(blocks)
+        Ok((blocks, has_more))
     }
 }

@@ -30,7 +30,9 @@ impl App {
         let mut all: BTreeSet<String> = of_keys.into_iter().collect();
         all.insert(DEFAULT_NAMESPACE.to_owned());
         if self.parts.records.is_some() {
-            all.extend(self.read_records(|records| records.namespaces()).await?);
+            let recorded = self.read_records(|records| records.namespaces()).await?;
+            self.parts.recorded_namespaces.lock().replace(recorded.iter().cloned().collect());
+            all.extend(recorded);
         }
         Ok(all)
     }
@@ -46,7 +48,7 @@ impl App {
         let read = self.namespaces(of_keys.clone());
         let all = match tokio::time::timeout(READ_WAIT_MAX, read).await {
             Ok(Ok(all)) => all,
-            _ => default_and(of_keys, stated),
+            _ => self.known_namespaces(of_keys, stated)?,
         };
         let names = all.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         match stated {
@@ -62,10 +64,22 @@ impl App {
             }
         }
     }
-}
-
-/// What is known without the records. A stated namespace is believed: it cannot be looked up.
-fn default_and(of_keys: Vec<String>, stated: Option<&str>) -> BTreeSet<String> {
-    let known = of_keys.into_iter().chain(stated.map(str::to_owned));
-    known.chain([DEFAULT_NAMESPACE.to_owned()]).collect()
+    /// The namespaces as far as they are known without the records: those that were read last, and
+    /// those of keys. If the records were never read, `default` is not known to be the only one, so
+    /// an act that states none is refused.
+    fn known_namespaces(
+        &self,
+        of_keys: Vec<String>,
+        stated: Option<&str>,
+    ) -> Result<BTreeSet<String>, AppError> {
+        let read = self.parts.recorded_namespaces.lock().clone();
+        let is_read = read.is_some();
+        let mut all = read.unwrap_or_default();
+        all.extend(of_keys.into_iter().chain(stated.map(str::to_owned)));
+        all.insert(DEFAULT_NAMESPACE.to_owned());
+        if !is_read && all.len() == 1 && stated.is_none() {
+            return Err(AppError::UnknownNamespaces);
+        }
+        Ok(all)
+    }
 }

@@ -25,6 +25,8 @@ pub struct KeyResetResult {
     /// The blocks of other keys that the reset released, because the same acts had made them;
     /// absent if the records could not be read.
     pub members: Option<Vec<BlockRow>>,
+    /// Those of them that are still active: the store does not have them as the records do.
+    pub remaining: Vec<BlockRow>,
     /// Whether it is on disk.
     pub durable: bool,
 }
@@ -46,17 +48,17 @@ impl App {
         self.run_to_end(async move {
             // A reset must not fail because the records do.
             let members = app.members_of_keys(&keys).await.ok();
-            let mut durable = app.reset_keys(&by, keys).await?;
-            let also = members.as_deref().unwrap_or_default();
-            let (released, is_durable) = app.release_rows(&by, also).await?;
-            durable &= is_durable;
+            let is_read = members.is_some();
+            // First the members: after the reset, a repeated one would not find them.
+            let released = app.release_together(&by, members.unwrap_or_default()).await?;
+            let durable = app.reset_keys(&by, keys).await?;
             // Other nodes drop the keys from their caches.
             app.publish_change().await;
-            let members = members.map(|members| {
-                let ended = members.into_iter().zip(released).filter(|(_, released)| *released);
-                ended.map(|(row, _)| row).collect()
-            });
-            Ok(KeyResetResult { members, durable })
+            Ok(KeyResetResult {
+                members: is_read.then_some(released.ended),
+                remaining: released.remaining,
+                durable: durable && released.durable,
+            })
         })
         .await
     }

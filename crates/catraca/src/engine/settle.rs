@@ -18,6 +18,8 @@ use super::Engine;
 #[cfg(feature = "shared")]
 use super::exchange::BatchTarget;
 use super::exchange::{Events, Exchange, StoreReply};
+use smallvec::SmallVec;
+
 use crate::error::Error;
 use crate::event::Event;
 use crate::rule_set::RuleSet;
@@ -102,7 +104,8 @@ struct PlannedSettle {
     local_batch: Option<Batch>,
     /// For each row of the batch: the policy, and the index of the row in the ticket.
     rows: Vec<(PolicyId, usize)>,
-    failed_conditions: u32,
+    /// For each policy with conditions that could not be evaluated, how many.
+    failed_conditions: SmallVec<[(PolicyId, u32); 1]>,
     body_truncated: bool,
     body_invalid: bool,
     reply: Option<SettleReply>,

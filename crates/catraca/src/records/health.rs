@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Health of the records. All fields but `waiting`, `down` and `file_fault` count since the
-/// start.
+/// Health of the records. All fields but `waiting` and the texts count since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Records that were committed.
@@ -18,6 +17,11 @@ pub struct Health {
     /// Why what is written would not be found at the next start, if so: the file was deleted, moved
     /// or replaced. Decisions continue; this deserves an alert.
     pub file_fault: Option<Arc<str>>,
+    /// Why the last maintenance failed, if it did; it is tried again. The write-ahead log grows
+    /// meanwhile.
+    pub maintenance_fault: Option<Arc<str>>,
+    /// Why the database rejected the last record that it rejected for good.
+    pub rejection: Option<Arc<str>>,
     /// Commits that failed, whose records stay queued and are written again; and losses of the
     /// file.
     pub failures: u64,

@@ -45,6 +45,10 @@ struct RecordQueueState {
     down: Option<Arc<str>>,
     /// Why what is written would not be found at the next start, if so.
     file_fault: Option<Arc<str>>,
+    /// Why the last maintenance failed, if it did.
+    maintenance_fault: Option<Arc<str>>,
+    /// Why the last rejected record was rejected.
+    rejection: Option<Arc<str>>,
     closing: bool,
     /// Whether the writer has ended: it takes no further work.
     ended: bool,
@@ -158,6 +162,18 @@ impl RecordQueue {
         state.file_fault = fault;
     }
 
+    /// Counts a failed maintenance, and keeps its reason until one succeeds.
+    pub(super) fn set_maintenance_fault(&self, fault: Option<Arc<str>>) {
+        self.counters.maintenance_failures.add(u64::from(fault.is_some()));
+        self.state.lock().maintenance_fault = fault;
+    }
+
+    /// Counts records that can never be written, and keeps the reason.
+    pub(super) fn note_rejection(&self, count: u64, why: &Arc<str>) {
+        self.counters.rejected.add(count);
+        self.state.lock().rejection = Some(Arc::clone(why));
+    }
+
     pub(super) fn close(&self) {
         self.state.lock().closing = true;
         self.wake.notify_all();
@@ -174,8 +190,15 @@ impl RecordQueue {
     /// Counters and present state.
     pub(super) fn health(&self) -> Health {
         let (waiting, down) = self.status();
-        let file_fault = self.state.lock().file_fault.clone();
-        Health { waiting, down, file_fault, ..self.counters.health() }
+        let state = self.state.lock();
+        Health {
+            waiting,
+            down,
+            file_fault: state.file_fault.clone(),
+            maintenance_fault: state.maintenance_fault.clone(),
+            rejection: state.rejection.clone(),
+            ..self.counters.health()
+        }
     }
 
     /// The number of queued records, and why the database is unavailable, if it is.

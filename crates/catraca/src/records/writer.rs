@@ -113,7 +113,7 @@ impl WriterThread {
 
     fn reject(&self, jobs: Vec<WriteJob>, why: Arc<str>) -> u64 {
         let count = jobs.iter().map(|job| job.records.len() as u64).sum();
-        self.queue.counters.rejected.add(count);
+        self.queue.note_rejection(count, &why);
         jobs.into_iter().for_each(|job| self.queue.refuse(job.ack_sender, &why));
         count
     }
@@ -143,9 +143,8 @@ impl WriterThread {
 
     fn maintain(&mut self) {
         self.check_file();
-        if self.database.maintain().is_err() {
-            self.queue.counters.maintenance_failures.add(1);
-        }
+        let fault = self.database.maintain().err();
+        self.queue.set_maintenance_fault(fault.map(|error| error.to_string().into()));
     }
 }
 

@@ -16,3 +16,4 @@ mod no_records;
 mod reload;
 mod shadow_settles;
 mod undeclared_gates;
+mod unread_namespaces;

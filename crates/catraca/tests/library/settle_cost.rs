@@ -82,7 +82,8 @@ fn a_rule_is_judged_once_for_all_identities_of_a_check() {
     let failed = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&failed);
     let engine = Engine::builder(catalog("", &FOUR)).listener(move |event| {
-        if let Event::ConditionsFailed { count } = event {
+        if let Event::ConditionsFailed { policy, count, .. } = event {
+            assert_eq!(&**policy, "api");
             counter.fetch_add(*count, Ordering::Relaxed);
         }
     });

@@ -69,7 +69,7 @@ impl EventCounts {
             Event::BanStorm { policy, .. } => {
                 *self.lock().storms.entry(policy.to_string()).or_default() += 1;
             }
-            Event::ConditionsFailed { count } => self.lock().failed += u64::from(*count),
+            Event::ConditionsFailed { count, .. } => self.lock().failed += u64::from(*count),
             _ => {}
         }
     }

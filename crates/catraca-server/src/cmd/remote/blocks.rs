@@ -30,6 +30,7 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
                 ("state", state.as_deref()),
             ];
             let none = match state.as_deref() {
+                None | Some("active") if parameters[1].1.is_some() => NO_BLOCKS_OF_A_CALLER,
                 None | Some("active") => "There are no active blocks.",
                 Some(_) => "There are no such blocks.",
             };
@@ -63,6 +64,8 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
 }
 
 const PATH: &str = "/v1/blocks";
+/// A caller can be denied without a block.
+const NO_BLOCKS_OF_A_CALLER: &str = "There are no active blocks. `catraca inspect` shows whether a limit or a list denies this caller.";
 
 /// Which blocks of a subject are meant.
 #[derive(Clone, Copy)]

@@ -56,6 +56,10 @@ fn inspection_text(found: &Value) -> String {
             cell(&row["by"]),
         ]
     }));
+    if found["more_blocks"] == true {
+        let more = "There are more: `catraca blocks list ATTRIBUTE=VALUE --all` lists all of them.";
+        parts.push(more.to_owned());
+    }
     parts.join("\n\n")
 }
 
@@ -82,6 +86,9 @@ fn entry_text(entry: &Value) -> String {
     };
     if !entry["by"].is_null() {
         text += &format!(" by {}", cell(&entry["by"]));
+    } else if entry["source"] != "catalog" && entry["namespace"].is_null() {
+        // Who it was is not shown to the operators of one namespace.
+        text += " by an operator of all namespaces";
     }
     if !entry["since"].is_null() {
         text += &format!(" at {}", instant(&entry["since"]));

@@ -27,13 +27,14 @@ pub fn run(args: &PrivacyArgs) -> Result<Exit> {
 
 fn export_text(reply: &Value) -> String {
     let blocks = rows(
-        &["block", "policy", "since", "until", "reason"],
+        &["block", "namespace", "policy", "since", "until", "reason"],
         &[0],
         &reply["blocks"],
         "No blocks are stored.",
         |row| {
             vec![
                 id(&row["id"]),
+                cell(&row["namespace"]),
                 cell(&row["policy"]),
                 instant(&row["since"]),
                 instant(&row["until"]),
@@ -50,8 +51,15 @@ fn export_text(reply: &Value) -> String {
             cell(&row["reason"]),
         ]
     });
-    let acts = rows(&["at", "by", "act", "why"], &[], &reply["acts"], "No acts.", |row| {
-        vec![instant(&row["at"]), cell(&row["by"]), cell(&row["act"]), cell(&row["why"])]
+    let heads = ["at", "by", "act", "namespace", "why"];
+    let acts = rows(&heads, &[], &reply["acts"], "No acts.", |row| {
+        vec![
+            instant(&row["at"]),
+            cell(&row["by"]),
+            cell(&row["act"]),
+            cell(&row["namespace"]),
+            cell(&row["why"]),
+        ]
     });
     let mut facts = format!("facts: {}", cell(&reply["facts"]));
     for (namespace, own) in reply["namespace_facts"].as_object().into_iter().flatten() {
@@ -62,10 +70,14 @@ fn export_text(reply: &Value) -> String {
 }
 
 fn erase_text(reply: &Value) -> String {
-    format!(
-        "erased:   {}\nretained: {}, which are still active\n{}",
-        cell(&reply["erased"]),
-        cell(&reply["retained"]),
-        cell(&reply["counters"])
-    )
+    let erased = cell(&reply["erased"]);
+    let retained = cell(&reply["retained"]);
+    let counters = cell(&reply["counters"]);
+    let mut text = format!("erased:   {erased}\nretained: {retained}\n{counters}");
+    let mut counts = reply["retained"].as_object().into_iter().flat_map(|counts| counts.values());
+    if counts.any(|count| count.as_u64() > Some(0)) {
+        text += "\nwhat is retained is still active: release the blocks, remove the list entries and \
+                 reset the debts of this value, then erase again";
+    }
+    text
 }

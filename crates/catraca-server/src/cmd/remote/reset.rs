@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::format::cell;
-use super::{object, show, subject, text};
+use super::{object, remaining_text, show, subject, text};
 use crate::args::ResetArgs;
 use crate::client::Client;
 use crate::exit::Exit;
@@ -29,7 +29,10 @@ pub fn run(args: &ResetArgs) -> Result<Exit> {
     show(args.remote.output, &reply, |reply| {
         let policy = cell(&reply["policy"]);
         match confirm {
-            None => format!("{policy} is reset for this caller{}", members_text(&reply["members"])),
+            None => {
+                let others = members_text(&reply["members"]) + &remaining_text(reply);
+                format!("{policy} is reset for this caller{others}")
+            }
             Some(_) => {
                 format!("{policy} is reset for all keys; {}", ended_blocks_text(&reply["blocks"]))
             }

@@ -15,12 +15,13 @@ pub fn run(args: &SlotsArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let output = args.remote.output;
     match &args.verb {
-        SlotsVerb::List { calendar, range, min_length_ms } => {
+        SlotsVerb::List { calendar, namespace, range, min_length_ms } => {
             let min_length = min_length_ms.map(|millis| millis.to_string());
             let parameters = [
                 ("calendar", Some(calendar.as_str())),
                 ("from", Some(range.from.as_str())),
                 ("to", Some(range.to.as_str())),
+                ("namespace", namespace.as_deref()),
                 ("tenant", args.tenant.as_deref()),
                 ("min_length_ms", min_length.as_deref()),
             ];

@@ -39,9 +39,13 @@ pub async fn credit(request: &ApiRequest) -> ApiResult {
 pub async fn buckets(request: &ApiRequest) -> ApiResult {
     let wire: WireBuckets<'_> = read(&request.body)?;
     let subject = request.caller.with_fixed_attributes(wire.subject.subject())?;
-    let states = request.app().buckets(request.namespace(), &subject).await?;
+    let [stated] = request.query_params(["namespace"])?;
+    let namespace = request.shown_namespace(stated).await?;
+    let states = request.app().buckets(&namespace, &subject).await?;
     if wants_xml(request.headers()) {
-        return xml_response(request, &subject, |header| dict_xml::states(header, &states));
+        return xml_response(request, &namespace, &subject, |header| {
+            dict_xml::states(header, &states)
+        });
     }
     let buckets = states.iter().map(BucketStateBody::from).collect();
     let body = BucketStates { buckets };
@@ -52,10 +56,13 @@ pub async fn buckets(request: &ApiRequest) -> ApiResult {
 pub async fn bucket(request: &ApiRequest) -> ApiResult {
     let wire: WireBuckets<'_> = read(&request.body)?;
     let subject = request.caller.with_fixed_attributes(wire.subject.subject())?;
-    let state =
-        request.app().bucket_state(request.namespace(), request.path_param(0), &subject).await?;
+    let [stated] = request.query_params(["namespace"])?;
+    let namespace = request.shown_namespace(stated).await?;
+    let state = request.app().bucket_state(&namespace, request.path_param(0), &subject).await?;
     if wants_xml(request.headers()) {
-        return xml_response(request, &subject, |header| dict_xml::state(header, &state));
+        return xml_response(request, &namespace, &subject, |header| {
+            dict_xml::state(header, &state)
+        });
     }
     respond_json(&AsJson(&state)).map(with_vary)
 }
@@ -69,12 +76,13 @@ pub struct BucketStates<'a> {
 /// A bucket state as DICT XML, with a random correlation id.
 fn xml_response(
     request: &ApiRequest,
+    namespace: &str,
     subject: &Subject<'_>,
     write: impl FnOnce(&dict_xml::DictHeader<'_>) -> Vec<u8>,
 ) -> Result<HttpResponse, Problem> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| Problem::internal(&error))?;
-    let category = category(request, subject)?;
+    let category = category(request, namespace, subject)?;
     let header = dict_xml::DictHeader {
         at: request.app().now(),
         correlation: &HEXLOWER.encode(&random),
@@ -84,10 +92,13 @@ fn xml_response(
 }
 
 /// The category of the subject's participant, if it has both.
-fn category(request: &ApiRequest, subject: &Subject<'_>) -> Result<Option<String>, Problem> {
+fn category(
+    request: &ApiRequest,
+    namespace: &str,
+    subject: &Subject<'_>,
+) -> Result<Option<String>, Problem> {
     let participant = subject.pairs().find(|(name, _)| *name == PARTICIPANT);
     let Some((_, participant)) = participant else { return Ok(None) };
-    let namespace = request.namespace();
     let mut facts = request.app().facts_in_namespace(namespace, PARTICIPANT, &participant)?;
     Ok(facts.remove(CATEGORY))
 }

@@ -111,16 +111,12 @@ impl hyper::body::Body for EventStream {
 
 async fn next_frame(mut subscription: Subscription, heartbeat: Duration) -> NextFrame {
     match tokio::time::timeout(heartbeat, subscription.recv()).await {
-        Ok(Ok(FeedEvent { name, data, .. })) => {
+        Ok(Ok(FeedEvent { name, data })) => {
             let event = format!("event: {name}\ndata: {data}\n\n");
             (Bytes::from(event), Some(subscription))
         }
         Err(_) => (Bytes::from_static(b": still here\n\n"), Some(subscription)),
         Ok(Err(RecvError::Closed)) => (Bytes::new(), None),
-        // The number contains the events of other namespaces, which such a listener must not learn.
-        Ok(Err(RecvError::Lagged(_))) if subscription.is_bound() => {
-            (Bytes::from_static(b"event: missed\ndata: {\"missed\":null}\n\n"), None)
-        }
         Ok(Err(RecvError::Lagged(missed))) => {
             let event = format!("event: missed\ndata: {{\"missed\":{missed}}}\n\n");
             (Bytes::from(event), None)

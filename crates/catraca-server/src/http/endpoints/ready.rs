@@ -10,7 +10,7 @@ use hyper::http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::context::{ROWS_MISSING, ServerContext};
+use crate::context::{RECORDS_NOT_MAINTAINED, ROWS_MISSING, ServerContext};
 use crate::http::auth::may_see_details;
 use crate::http::bodies::accept_header::lists_html;
 use crate::http::bodies::problem::{HttpResponse, typed_response};
@@ -56,8 +56,8 @@ pub struct ReadinessNote {
 /// A problem of the server, with its remedy.
 #[derive(Serialize, JsonSchema)]
 pub struct ReadinessProblem {
-    /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`,
-    /// `background`, `upstream`, or a pool of memory that has no room: `counters`, `blocks`,
+    /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `lists`, `blocks`, `nodes`,
+    /// `locks`, `store`, `background`, `upstream`, or a pool of memory that has no room: `counters`, `blocks`,
     /// `references` or `settled-markers`.
     #[schemars(example = &"catalog")]
     what: &'static str,
@@ -133,8 +133,12 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
         found.push(ReadinessProblem { what: "restart", place: None, why: redact(why) });
     }
     let health = context.app.records().map(|records| records.health()).unwrap_or_default();
-    for why in health.down.into_iter().chain(health.file_fault) {
+    for why in health.down.iter().chain(&health.file_fault) {
         let why = redact(why.to_string());
+        found.push(ReadinessProblem { what: "records", place: None, why });
+    }
+    if let Some(why) = &health.maintenance_fault {
+        let why = redact(format!("{RECORDS_NOT_MAINTAINED}: {why}"));
         found.push(ReadinessProblem { what: "records", place: None, why });
     }
     if let Some(why) = context.observer.wall_clock.problem() {

@@ -178,12 +178,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
             summary: "List the buckets of a subject",
             description: "Every bucket that would count it, untouched ones full. A POST, so that \
                           no identifier lands in a log line.",
-            query: &[],
+            query: &[NAMESPACE],
             responses: &[
                 ok_json(schema_of::<credit_and_buckets::BucketStates<'static>>),
                 XML_STATES,
             ],
-            error_codes: &[SUBJECT_ERRORS, COUNTED_ERRORS],
+            error_codes: &[SUBJECT_ERRORS, COUNTED_ERRORS, QUERY_ERRORS, NAMESPACE_ERRORS],
         },
     },
     Endpoint {
@@ -218,11 +218,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
             tag: OperationTag::States,
             summary: "Show one bucket of a subject",
             description: "",
-            query: &[],
+            query: &[NAMESPACE],
             responses: &[ok_json(schema_of::<BucketStateBody<'static>>), XML_STATES],
             error_codes: &[
                 SUBJECT_ERRORS,
                 COUNTED_ERRORS,
+                QUERY_ERRORS,
+                NAMESPACE_ERRORS,
                 PATH_ERRORS,
                 &["unknown-policy", "not-a-bucket"],
             ],

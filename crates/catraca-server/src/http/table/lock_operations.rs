@@ -294,6 +294,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
                     description: "The first instant after it.",
                     kind: ParameterType::Text("2026-01-31T18:00:00Z"),
                 },
+                NAMESPACE,
                 QueryParameter {
                     name: "tenant",
                     description: "The tenant of the calendar.",
@@ -311,7 +312,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
                 },
             ],
             responses: &[ok_json(schema_of::<slot::CalendarView>)],
-            error_codes: &[STORE_ERRORS, QUERY_ERRORS, INPUT_ERRORS, &["bad-instant"]],
+            error_codes: &[
+                STORE_ERRORS,
+                QUERY_ERRORS,
+                NAMESPACE_ERRORS,
+                INPUT_ERRORS,
+                &["bad-instant"],
+            ],
             ..lock_docs(
                 "calendar",
                 "Read a calendar",

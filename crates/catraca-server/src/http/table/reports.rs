@@ -230,8 +230,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
                           `low_water`, `storm` and `catalog`, each with its fields as JSON. A \
                           client that reads too slowly gets `missed` with a number, and the \
                           stream ends. A key that is bound to a namespace gets the events of that \
-                          namespace, and `missed` with null; `low_water`, `storm` and `catalog` \
-                          belong to no namespace.",
+                          namespace, and only these count for `missed`; `low_water`, `storm` and \
+                          `catalog` belong to no namespace.",
             ..read_docs(
                 "events",
                 OperationTag::Reports,

@@ -5,6 +5,7 @@
 //! `large_settles` too: they hold for all callers.
 
 mod exhaustion;
+mod floods;
 mod timing;
 
 use std::fs;
@@ -34,6 +35,7 @@ struct Tenants {
     server: TestServer,
     operator: Key,
     shop: Key,
+    shop_support: Key,
     hostile: Key,
     hostile_admin: Key,
 }
@@ -51,14 +53,15 @@ impl Tenants {
     fn over(file: &Path, settings: &str) -> Self {
         let operator = keygen(&["--role", "admin", "--name", "ana"]);
         let shop = keygen(&["--role", "check", "--namespace", "shop"]);
+        let shop_support = keygen(&["--role", "support", "--namespace", "shop", "--name", "eva"]);
         let hostile = keygen(&["--role", "check", "--namespace", "hostile"]);
         let hostile_admin =
             keygen(&["--role", "admin", "--namespace", "hostile", "--name", "mallory"]);
-        let keys = [&operator, &shop, &hostile, &hostile_admin];
+        let keys = [&operator, &shop, &shop_support, &hostile, &hostile_admin];
         let tables: String = keys.iter().map(|key| key.table.as_str()).collect();
         fs::write(file, format!("{CATALOG}{settings}{tables}")).unwrap();
         let server = TestServer::from_file(file);
-        Self { server, operator, shop, hostile, hostile_admin }
+        Self { server, operator, shop, shop_support, hostile, hostile_admin }
     }
 
     fn post(&self, key: &Key, path: &str, body: &Value) -> Value {

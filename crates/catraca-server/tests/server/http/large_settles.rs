@@ -63,7 +63,7 @@ fn a_body_over_the_maximum_is_told_counted_and_not_read() {
     let metrics = server.request("GET /metrics", &[]).body;
     assert!(metrics.contains("catraca_settle_bodies_truncated_total 1"), "{metrics}");
     // Each rule is evaluated once, for any number of identities.
-    assert!(metrics.contains("catraca_condition_errors_total 16"), "{metrics}");
+    assert!(metrics.contains("catraca_condition_errors_total{policy=\"api\"} 16"), "{metrics}");
     let (status, settled) = server.json("/v1/settle", &request(&server, &body(60_000, 7)));
     assert_eq!((status, &settled["body_truncated"]), (200, &Value::Null), "{settled}");
     assert_eq!(settled["policies"][0]["blocked_by"], "ban", "{settled}");

@@ -31,3 +31,32 @@ fn lines_that_standard_error_does_not_take_are_counted() {
         sleep(Duration::from_millis(20));
     }
 }
+
+/// Regression: a ban rule that always failed was disarmed, and a counter without a policy was the
+/// only sign.
+#[test]
+fn conditions_that_always_fail_are_counted_and_logged_by_policy() {
+    let file = catalog_file(
+        "[policy.pay]\nby = ['ip']\nwindow = '99 per 1m'\n\
+         ban = [ { when = \"body.code == 7\", for = '1h' } ]\n\
+         [policy.login]\nby = ['ip']\nwindow = '99 per 1m'\n",
+    );
+    let server = TestServer::from_file(&file);
+    let check = r#"{"gate":"pay","subject":{"ip":"198.51.100.7"}}"#;
+    for _ in 0..5 {
+        let (_, decision) = server.json("/v1/check", check);
+        let outcome = r#"{"status":200,"body":{"kode":7}}"#;
+        let settle = format!(r#"{{"ticket":{},"outcome":{outcome}}}"#, decision["ticket"]);
+        assert_eq!(server.json("/v1/settle", &settle).0, 200);
+    }
+    let metrics = server.request("GET /metrics", &[]).body;
+    assert!(metrics.contains(r#"catraca_condition_errors_total{policy="pay"} 5"#), "{metrics}");
+    assert!(metrics.contains(r#"catraca_condition_errors_total{policy="login"} 0"#), "{metrics}");
+    server.signal("TERM");
+    let (_, log) = server.wait_for_exit();
+    let lines = log.lines().filter(|line| line.contains("could not be evaluated"));
+    let lines: Vec<&str> = lines.collect();
+    // The five settles may be in two minutes.
+    assert!((1..=2).contains(&lines.len()), "{log}");
+    assert!(lines[0].contains("policy=pay") && lines[0].contains("compare the `when`"), "{log}");
+}

@@ -21,7 +21,7 @@ struct AppliedRow<'a> {
     result: &'a RowSettlement,
     /// The block that the settle started or extended.
     block: Option<&'a Block>,
-    /// The first of the keys that the same ban blocked, if it blocked several.
+    /// The first of the keys that the settle blocked, if it blocked several.
     first_of_act: Option<Key>,
     epoch: Time,
     at: Time,
@@ -34,11 +34,19 @@ impl<S> SettleExchange<'_, '_, S> {
         reply: &SettleReply,
         events: &mut Events,
     ) {
-        if settle.failed_conditions > 0 {
-            events.push(Event::ConditionsFailed { count: settle.failed_conditions });
+        for (id, count) in &settle.failed_conditions {
+            let at = self.engine.now();
+            let policy = self.rules.catalog.policy(*id).name.clone();
+            events.push(Event::ConditionsFailed { at, policy, count: *count });
         }
         let SettleReply::Settled { now, rows, blocks, .. } = reply else { return };
         let planned_rows = &settle.settle_batch().rows;
+        // The blocks of one settle are one act, as those of one check are: bans, excess blocks and
+        // those that the upstream asks for. Who releases one of them releases the caller.
+        let is_blocked =
+            |result: &&RowSettlement| blocks.iter().any(|(index, _)| *index == result.ticket_index);
+        let first = planned_rows.iter().zip(rows).find(|(_, result)| is_blocked(result));
+        let first_of_act = first.filter(|_| blocks.len() > 1).map(|(row, _)| row.key);
         // Policies that are no longer in the catalog are not planned, so `index` is the row's
         // position in the ticket, not in the batch.
         for (((id, index), planned), result) in settle.rows.iter().zip(planned_rows).zip(rows) {
@@ -51,7 +59,7 @@ impl<S> SettleExchange<'_, '_, S> {
                 planned,
                 result,
                 block: block.map(|(_, block)| block),
-                first_of_act: first_of_ban(planned, planned_rows, rows, blocks),
+                first_of_act,
                 epoch: self.rules.epoch(&policy.name),
                 at: *now,
             };
@@ -131,23 +139,4 @@ impl AppliedRow<'_> {
             events.push(Event::RatioCounted { at: self.at, policy, in_part });
         }
     }
-}
-
-/// The first of the keys that the ban of this row's policy blocked, if it blocked several. A ban
-/// acts on all rows of its policy, which have the same family.
-fn first_of_ban(
-    row: &SettleRow,
-    rows: &[SettleRow],
-    results: &[RowSettlement],
-    blocks: &[(u8, Block)],
-) -> Option<Key> {
-    let is_banned = |result: &RowSettlement| {
-        let block = blocks.iter().find(|(index, _)| *index == result.ticket_index);
-        block.is_some_and(|(_, block)| block.origin == Origin::Ban)
-    };
-    let of_policy = rows.iter().zip(results).filter(|(other, _)| other.family == row.family);
-    let mut banned = of_policy.filter(|(_, result)| is_banned(result)).map(|(row, _)| row.key);
-    let first = banned.next()?;
-    let is_member = first == row.key || banned.clone().any(|key| key == row.key);
-    (is_member && banned.next().is_some()).then_some(first)
 }

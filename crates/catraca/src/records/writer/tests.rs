@@ -16,6 +16,7 @@ struct ScriptedDatabase {
     outcomes: Arc<Mutex<VecDeque<Outcome>>>,
     written: Arc<Mutex<Vec<String>>>,
     file_fault: Arc<Mutex<Option<&'static str>>>,
+    maintenance_fault: Arc<Mutex<Option<&'static str>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -64,6 +65,13 @@ impl Database for ScriptedDatabase {
 
     fn file_fault(&mut self) -> Option<String> {
         self.file_fault.lock().map(str::to_owned)
+    }
+
+    fn maintain(&mut self) -> DatabaseResult<()> {
+        match *self.maintenance_fault.lock() {
+            Some(why) => Err(DatabaseError::Down(why.to_owned())),
+            None => Ok(()),
+        }
     }
 
     fn backup(&mut self, _: &std::path::Path) -> DatabaseResult<()> {
@@ -131,7 +139,8 @@ fn a_bad_record_is_rejected_alone() {
     let (acks, written, queue) = run_writer(&bad, &["a", "b", "c"]);
     let durable: Vec<bool> = acks.iter().map(Ack::is_durable).collect();
     assert_eq!((durable, written), (vec![true, false, true], vec!["a".to_owned(), "c".to_owned()]));
-    assert_eq!(queue.health().rejected, 1);
+    let health = queue.health();
+    assert_eq!((health.rejected, health.rejection.as_deref()), (1, Some("too big")));
 }
 
 #[test]
@@ -144,20 +153,40 @@ fn a_writer_that_panics_answers_all_receipts() {
     assert!(why.contains("restart"), "{why}");
 }
 
-/// Without any record, the next idle round notices that the file is lost, and that it is back.
-#[test]
-fn a_lost_file_is_noticed_while_nothing_is_written() {
-    let database = ScriptedDatabase::default();
+fn idle_writer(database: &ScriptedDatabase) -> (WriterThread, Arc<RecordQueue>) {
     let queue = Arc::new(RecordQueue::default());
-    let mut writer = WriterThread {
+    let writer = WriterThread {
         database: Box::new(database.clone()),
         queue: Arc::clone(&queue),
         minute_counts: Arc::new(MinuteCounts::new()),
         key_counts: Arc::new(KeyCounts::new(0)),
     };
+    (writer, queue)
+}
+
+/// Without any record, the next idle round notices that the file is lost, and that it is back.
+#[test]
+fn a_lost_file_is_noticed_while_nothing_is_written() {
+    let database = ScriptedDatabase::default();
+    let (mut writer, queue) = idle_writer(&database);
     for fault in [None, Some("the file was deleted"), None] {
         *database.file_fault.lock() = fault;
         writer.maintain();
         assert_eq!(queue.health().file_fault.as_deref(), fault);
+    }
+}
+
+/// Regression: a failed checkpoint was counted, and its reason dropped.
+#[test]
+fn a_failed_maintenance_says_why_until_one_succeeds() {
+    let database = ScriptedDatabase::default();
+    let (mut writer, queue) = idle_writer(&database);
+    for (fault, failures) in [(None, 0), (Some("disk full"), 1), (Some("disk full"), 2), (None, 2)]
+    {
+        *database.maintenance_fault.lock() = fault;
+        writer.maintain();
+        let health = queue.health();
+        assert_eq!(health.maintenance_fault.as_deref(), fault);
+        assert_eq!(health.maintenance_failures, failures);
     }
 }

@@ -59,6 +59,12 @@ impl RecordsFile {
         connection
     }
 
+    /// Makes every read of subjects fail.
+    pub fn fail_reads(&self) {
+        let connection = rusqlite::Connection::open(&self.path).unwrap();
+        connection.execute_batch("ALTER TABLE subjects RENAME TO lost").unwrap();
+    }
+
     /// The audit, oldest first.
     pub fn audit(&self) -> Vec<AuditRow> {
         let query = catraca::records::AuditQuery { limit: 1_000, ..Default::default() };
@@ -84,6 +90,7 @@ struct Server {
     memory: Memory,
     clock: ManualClock,
     changes: AtomicU64,
+    releases: AtomicU64,
     is_held: watch::Sender<bool>,
     /// Runs once, before the next release reaches the memory.
     before_release: Mutex<Option<ReleaseHook>>,
@@ -97,6 +104,7 @@ impl HeldStore {
             memory: Memory::new(MemoryOptions::default(), Arc::new(clock.clone())),
             clock: clock.clone(),
             changes: AtomicU64::new(0),
+            releases: AtomicU64::new(0),
             is_held: watch::Sender::new(false),
             before_release: Mutex::new(None),
         }))
@@ -105,6 +113,11 @@ impl HeldStore {
     /// Does something to the memory between a release's read of the records and its effect.
     pub fn before_release(&self, hook: impl FnOnce(&Memory) + Send + 'static) {
         *self.0.before_release.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    /// How many batches of releases have arrived.
+    pub fn releases(&self) -> u64 {
+        self.0.releases.load(Ordering::SeqCst)
     }
 
     pub fn hold(&self, is_held: bool) {
@@ -121,6 +134,7 @@ impl SharedStore for HeldStore {
         Box::pin(async move {
             self.wait().await;
             if matches!(batch, Batch::Unblock(_)) {
+                self.0.releases.fetch_add(1, Ordering::SeqCst);
                 let hook = self.0.before_release.lock().unwrap().take();
                 hook.into_iter().for_each(|hook| hook(&self.0.memory));
             }
@@ -179,8 +193,13 @@ impl Nodes {
 }
 
 async fn start_node(store: &HeldStore, file: &RecordsFile, clock: &ManualClock) -> App {
+    start_node_with(builder(clock), store, file).await
+}
+
+/// A node with an engine of the test's own.
+pub async fn start_node_with(engine: Builder, store: &HeldStore, file: &RecordsFile) -> App {
     let store = Arc::new(store.clone());
-    let app = App::over_store(builder(clock), store, Default::default()).unwrap();
+    let app = App::over_store(engine, store, Default::default()).unwrap();
     let app = app.records(Arc::clone(&file.records)).build();
     app.resume(None).await.unwrap();
     app

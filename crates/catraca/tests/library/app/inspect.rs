@@ -1,6 +1,6 @@
 //! Inspect: all there is to know of a subject, without a change.
 
-use catraca::app::{EntrySource, FactMap, InspectedPolicy};
+use catraca::app::{EntrySource, FactMap, INSPECTED_BLOCKS_MAX, InspectedPolicy};
 use catraca::core::address::AddressRange;
 use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::records::ListName;
@@ -116,4 +116,24 @@ async fn it_works_without_records() {
     let found = app.inspect("default", &subject()).await.unwrap();
     assert!(!policy(&found.policies, "login").row.allowed);
     assert!(found.blocks.is_empty());
+}
+
+/// Regression: the first page of fifty, without a sign that there are more.
+#[tokio::test]
+async fn all_blocks_are_shown_up_to_a_bound_that_is_told() {
+    let file = RecordsFile::new();
+    let app = app_with(&file);
+    let pair = "[policy.pair]\nby = ['ip', 'session']\nwindow = '9 per 1h'\n";
+    app.engine().reload(Catalog::parse(&format!("{CATALOG}{pair}")).unwrap());
+    let max = INSPECTED_BLOCKS_MAX as usize;
+    for (blocks, more) in [(60, false), (max, false), (max + 1, true)] {
+        let before = app.inspect("default", &subject()).await.unwrap().blocks.len();
+        for session in before..blocks {
+            let session = session.to_string();
+            let of_session = Subject::from([("ip", IP), ("session", &session)]);
+            app.block_unaudited("default", "pair", &of_session, proposal(None)).await.unwrap();
+        }
+        let found = app.inspect("default", &subject()).await.unwrap();
+        assert_eq!((found.blocks.len(), found.more_blocks), (blocks.min(max), more));
+    }
 }

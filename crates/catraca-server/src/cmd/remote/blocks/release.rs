@@ -8,7 +8,7 @@ use hyper::http::Method;
 use serde_json::Value;
 
 use super::super::format::{cell, id};
-use super::super::{object, pages, show, text, warn_incomplete};
+use super::super::{object, pages, remaining_text, show, text, warn_incomplete};
 use super::{BlockFilters, PATH, id_of, subjects_text};
 use crate::args::{BlockSelector, Output, PagingArgs};
 use crate::client::{Client, Reply};
@@ -166,6 +166,7 @@ fn released_text(reply: &Value) -> String {
             id(&member["id"])
         );
     }
+    text += &remaining_text(reply);
     if reply["counters_reset"] == true {
         text += "\nits counters and its escalation level are reset";
     } else if block["origin"] == "excess" {

@@ -265,6 +265,9 @@ pub struct ReleasedBlock {
     block: record_bodies::BlockBody,
     /// The blocks that were released with it: the same act had made them.
     members: Vec<record_bodies::BlockMember>,
+    /// The blocks of the same act that are still active, because the store has other ends than the
+    /// records: release each by its id, or reset its key.
+    remaining: Vec<record_bodies::BlockMember>,
     /// Whether the counters were reset too.
     counters_reset: bool,
     /// What may block the caller again at the next check; absent if nothing of this block does.
@@ -300,8 +303,9 @@ pub async fn release(request: &ApiRequest) -> ApiResult {
         released: true,
         block: record_bodies::BlockBody::at(&released.before, app, released.at),
         members: record_bodies::block_members(&released.members),
-        counters_reset: body.reset_counters,
-        note: (is_excess && !body.reset_counters).then_some(COUNTERS_KEPT),
+        remaining: record_bodies::block_members(&released.remaining),
+        counters_reset: released.counters_reset,
+        note: (is_excess && !released.counters_reset).then_some(COUNTERS_KEPT),
         until: released.after.and_then(|row| record_bodies::end_or_null(row.block.until)),
         durable: released.durable,
     })

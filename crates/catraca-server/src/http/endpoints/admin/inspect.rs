@@ -41,6 +41,8 @@ pub struct InspectionBody<'a> {
     facts: BTreeMap<&'a str, &'a str>,
     /// The active blocks that name a value of the subject, newest first.
     blocks: Vec<BlockBody>,
+    /// Whether there are more active blocks: at most 1,000 acts of each value are listed.
+    more_blocks: bool,
     /// Why the newest blocks may be missing; absent if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     incomplete: Option<&'static str>,
@@ -95,7 +97,7 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
     let namespace = request.act_namespace(body.namespace.as_deref()).await?;
     let app = request.app();
     let found = app.inspect(&namespace, &subject).await?;
-    let Inspection { list, policies, facts, blocks, incomplete } = found;
+    let Inspection { list, policies, facts, blocks, more_blocks, incomplete } = found;
     let is_bound = request.caller.bound_namespace().is_some();
     let policies = policies.iter().map(|found| InspectedPolicyBody {
         row: DecisionRowBody::from(&found.row),
@@ -109,6 +111,7 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
         policies: policies.collect(),
         facts: facts.iter().map(|(name, fact)| (name.as_str(), fact.as_str())).collect(),
         blocks: blocks.iter().map(|row| BlockBody::new(row, app)).collect(),
+        more_blocks,
         incomplete: incomplete.map(Incomplete::as_str),
     })
 }

@@ -41,6 +41,9 @@ pub struct ResetResult {
     /// The blocks of other keys that a reset of one key ended, because the same act had made them;
     /// null for a whole policy, and if they could not be looked up.
     members: Option<Vec<record_bodies::BlockMember>>,
+    /// The blocks of the same acts that are still active, because the store has other ends than the
+    /// records: reset their keys too.
+    remaining: Vec<record_bodies::BlockMember>,
     /// Whether it is on disk.
     durable: bool,
 }
@@ -51,11 +54,13 @@ pub async fn reset(request: &ApiRequest) -> ApiResult {
     let why = why.as_deref().filter(|why| !why.is_empty());
     let operator = request.operator(why);
     let app = request.app();
+    let mut remaining = Vec::new();
     let (blocks, members, durable) = match (subject, confirm, why) {
         (Some(subject), None, _) => {
             let subject = request.caller.with_fixed_attributes(subject.subject())?;
             let namespace = request.act_namespace(namespace.as_deref()).await?;
             let reset = app.reset(&operator, &namespace, &policy, &subject).await?;
+            remaining = record_bodies::block_members(&reset.remaining);
             (None, reset.members, reset.durable)
         }
         (None, ..) if namespace.is_some() => return Err(whole_policy_of_one_namespace()),
@@ -69,7 +74,7 @@ pub async fn reset(request: &ApiRequest) -> ApiResult {
         }
     };
     let members = members.as_deref().map(record_bodies::block_members);
-    to_json(&ResetResult { reset: true, policy, blocks, members, durable })
+    to_json(&ResetResult { reset: true, policy, blocks, members, remaining, durable })
 }
 
 /// A whole policy has one epoch for all namespaces.

@@ -132,8 +132,9 @@ pub struct BusyRange {
 
 /// `GET /v1/slots`.
 pub async fn show_calendar(request: &ApiRequest) -> ApiResult {
-    let names = ["calendar", "from", "to", "tenant", "min_length_ms", "without"];
-    let [calendar, from, to, tenant, min_length, without] = request.query_params(names)?;
+    let names = ["calendar", "from", "to", "namespace", "tenant", "min_length_ms", "without"];
+    let [calendar, from, to, namespace, tenant, min_length, without] =
+        request.query_params(names)?;
     let calendar = calendar.filter(|name| !name.is_empty()).ok_or_else(|| {
         Problem::bad("bad-query", "`calendar` is missing: send the calendar to read")
     })?;
@@ -156,7 +157,8 @@ pub async fn show_calendar(request: &ApiRequest) -> ApiResult {
         min_length: Span::from_millis(min_length),
         excluded_lease: without,
     };
-    let calendar = request.locks().look(request.namespace(), &query).await?;
+    let namespace = request.shown_namespace(namespace).await?;
+    let calendar = request.locks().look(&namespace, &query).await?;
     let free_range = |(start, end): &(Time, Time)| FreeRange {
         start: start.to_rfc3339(),
         end: end.to_rfc3339(),

@@ -218,3 +218,53 @@ fn with_one_namespace_nobody_names_it() {
     assert_eq!(ana.post(&server, "/v1/blocks", order).status, 200);
     assert_eq!(ana.post(&server, "/v1/peek", PEEK).json()["reason"], "blocked");
 }
+
+/// Regression: an unbound key was shown the full buckets and the free calendar of `default`, which
+/// said nothing about a caller of another namespace.
+#[test]
+fn states_of_an_unstated_namespace_are_refused() {
+    let mut keys = vec![keygen(&["--role", "check", "--namespace", "shop"])];
+    keys.push(keygen(&["--role", "check"]));
+    let readers = ["read", "support", "admin"];
+    keys.extend(readers.map(|role| keygen(&["--role", role, "--name", role])));
+    let tables: String = keys.iter().map(|key| key.table.as_str()).collect();
+    let bucket = "[policy.spend]\nby = ['ip']\nbucket = { size = 10, refill = '1 per 1h' }\n";
+    let server = TestServer::with_catalog(&format!("{bucket}{tables}"));
+    let subject = r#"{"subject":{"ip":"198.51.100.7"}}"#;
+    let check = r#"{"gate":"spend","subject":{"ip":"198.51.100.7"}}"#;
+    assert_eq!(keys[0].post(&server, "/v1/check", check).status, 200);
+    let level = |key: &Key, path: &str| {
+        let answer = key.post(&server, path, subject);
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        answer.json()["available"].clone()
+    };
+    for reader in &keys[2..] {
+        for path in ["/v1/buckets", "/v1/buckets/spend"] {
+            assert_refused(&reader.post(&server, path, subject), 400, "namespace-required");
+        }
+        assert_eq!(level(reader, "/v1/buckets/spend?namespace=shop"), 9);
+        assert_eq!(level(reader, "/v1/buckets/spend?namespace=default"), 10);
+        let all = reader.post(&server, "/v1/buckets?namespace=shop", subject).json();
+        assert_eq!(all["buckets"][0]["available"], 9, "{all}");
+    }
+    // A service sees what it is checked by.
+    assert_eq!(level(&keys[0], "/v1/buckets/spend"), 9);
+    assert_eq!(level(&keys[1], "/v1/buckets/spend"), 10);
+    let other = keys[1].post(&server, "/v1/buckets/spend?namespace=shop", subject);
+    assert_refused(&other, 403, "namespace-bound-key");
+
+    let range = "calendar=room&from=2026-01-31T12:00:00Z&to=2026-01-31T18:00:00Z";
+    let hold =
+        r#"{"calendars":["room"],"start":"2026-01-31T12:00:00Z","end":"2026-01-31T13:00:00Z"}"#;
+    assert_eq!(keys[0].post(&server, "/v1/slots/hold", hold).status, 200);
+    let admin = &keys[4];
+    let unstated = admin.request(&server, &format!("GET /v1/slots?{range}"));
+    assert_refused(&unstated, 400, "namespace-required");
+    let available = |key: &Key, namespace: &str| {
+        key.request(&server, &format!("GET /v1/slots?{range}{namespace}")).json()["available"]
+            .clone()
+    };
+    assert_eq!(available(admin, "&namespace=shop"), false);
+    assert_eq!(available(admin, "&namespace=default"), true);
+    assert_eq!((available(&keys[0], ""), available(&keys[1], "")), (false.into(), true.into()));
+}
