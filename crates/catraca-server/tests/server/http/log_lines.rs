@@ -58,5 +58,8 @@ fn conditions_that_always_fail_are_counted_and_logged_by_policy() {
     let lines: Vec<&str> = lines.collect();
     // The five settles may be in two minutes.
     assert!((1..=2).contains(&lines.len()), "{log}");
-    assert!(lines[0].contains("policy=pay") && lines[0].contains("compare the `when`"), "{log}");
+    assert!(
+        lines[0].contains(r#"policy="pay""#) && lines[0].contains("compare the `when`"),
+        "{log}"
+    );
 }
