@@ -100,7 +100,12 @@ fn run(context: &TestContext, documents: &[String]) -> Result<()> {
         println!("{problem}");
     }
     ensure!(total > 0, "the documentation has no console block to run");
-    ensure!(problems.is_empty(), "{} of {total} commands do not do what is shown", problems.len());
+    // Again at the end of a run, where the rest of its output may be cut.
+    let first_lines: Vec<_> =
+        problems.iter().filter_map(|problem| problem.lines().next()).collect();
+    let list = first_lines.join("\n  ");
+    let count = problems.len();
+    ensure!(count == 0, "{count} of {total} commands do not do what is shown:\n  {list}");
     Ok(())
 }
 

@@ -131,4 +131,10 @@ mod tests {
         assert_eq!(watch.totals_at(at(24)), (0, 1));
         assert_eq!(watch.totals_at(at(99)), (0, 0));
     }
+
+    #[test]
+    fn memory_is_counted_with_the_slices() {
+        let watch = RatioWatch::new(Span::from_secs(24), Time::ZERO);
+        assert_eq!(watch.heap_bytes(), SLICES * 2 * size_of::<u32>());
+    }
 }

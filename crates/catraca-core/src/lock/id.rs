@@ -75,6 +75,7 @@ mod tests {
         let text = id.reveal();
         assert_eq!(LeaseId::parse(&text), Some(id));
         assert!(!format!("{id:?}{:?}", id.key()).contains(&text[..8]));
+        assert_eq!(format!("{id:?}"), "LeaseId(..)");
         for wrong in ["", "07", &text.to_uppercase().replace('0', "G"), &format!("{text}00")] {
             assert_eq!(LeaseId::parse(wrong), None, "{wrong}");
         }

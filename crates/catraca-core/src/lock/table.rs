@@ -385,4 +385,16 @@ mod tests {
         assert_eq!(freed_after(Span::ZERO), 1);
         assert_eq!(freed_after(Span::from_secs(1)), 0);
     }
+
+    #[test]
+    fn leases_that_were_not_loaded_count_towards_the_maximum() {
+        let key = LeaseKey::from_bytes([1; 16]);
+        let ttl = Span::from_secs(1);
+        for (elsewhere, is_full) in [(LEASES_MAX - 2, false), (LEASES_MAX - 1, true)] {
+            let mut table = LockTable::default();
+            table.acquire(&acquire("a", LeaseRequest::new(key, ttl, ttl)), Time::ZERO);
+            table.elsewhere = elsewhere;
+            assert_eq!(table.ensure_room().is_err(), is_full, "{elsewhere}");
+        }
+    }
 }

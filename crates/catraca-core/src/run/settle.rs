@@ -74,11 +74,7 @@ fn update_reference<C: CellTable<Reference>>(settle: &SettleBatch, cells: &mut C
 /// Settles the cost of one row, and starts the block that an excess or the upstream causes.
 fn settle_cost<C: CellStore>(row: &SettleRow, cells: &mut C, now: Time) -> RowSettlement {
     let mut meter = Meter::read(&row.limit, row.counter(), row.on_full, cells, now);
-    let mut result = RowSettlement {
-        ticket_index: row.ticket_index,
-        charged: row.held,
-        ..RowSettlement::default()
-    };
+    let mut result = RowSettlement { ticket_index: row.ticket_index, ..RowSettlement::default() };
     // The sum can exceed 2^53, the largest integer that every store computes exactly.
     result.charged =
         (row.held + charge_difference(row, &mut meter, cells, &mut result)).min(EXACT_MAX);

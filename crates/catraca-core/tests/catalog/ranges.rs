@@ -129,7 +129,7 @@ fn terms_with(field: &str, value: &str) -> Option<(&'static str, String)> {
         return Some((WINDOW, format!("block = {}", penalty_with(part, value)?)));
     }
     let weights = |weights: &str| {
-        let weighed = "from = 'body.n', weight_by = 'model'";
+        let weighed = "from = { n = 'body.n' }, weight_by = 'model'";
         Some((BUCKET, format!("cost = {{ {weighed}, weights = {{ {weights} }} }}")))
     };
     match field {

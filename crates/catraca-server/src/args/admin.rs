@@ -315,8 +315,9 @@ Examples:
   catraca events                       until Ctrl-C
   catraca events --only blocked -o json
 
-Events: denials, blocks, releases, resets, debts, low water, ban storms, catalog changes. Exits 3
-when the server closes the stream.";
+Events: blocked, catalog (it was changed), denied, low_water, missed (events that came too fast for
+this reader), owed (a balance below zero), released, reset, storm (of bans). Exits 3 when the server
+closes the stream.";
 
 /// Follow denials, blocks and other events live.
 #[derive(Debug, clap::Args)]
@@ -325,7 +326,8 @@ pub struct EventsArgs {
     #[command(flatten)]
     pub remote: RemoteArgs,
     /// Only events of this kind; may be repeated
-    #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(EVENT_NAMES))]
+    #[arg(long, value_name = "EVENT", hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(EVENT_NAMES))]
     pub only: Vec<String>,
     /// Stop after this many events
     #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..))]

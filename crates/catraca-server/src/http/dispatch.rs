@@ -20,9 +20,6 @@ use crate::listener::{Connection, Phase};
 use crate::observe::call_metrics::CallResult;
 use crate::observe::traces::RequestSpan;
 
-/// The endpoint whose latency is measured on its own.
-const CHECK: &str = "/v1/check";
-
 /// Serves a request.
 pub async fn dispatch(request: Request<Incoming>, http: Arc<HttpConnection>) -> HttpResponse {
     let started = Instant::now();
@@ -31,7 +28,7 @@ pub async fn dispatch(request: Request<Incoming>, http: Arc<HttpConnection>) -> 
     let lookup = table::find(request.method().as_str(), request.uri().path());
     let span = begin_span(&request, &lookup, &http);
     let admitted = admit(&request, lookup, &http);
-    let is_check = admitted.as_ref().is_ok_and(|call| call.endpoint.path == CHECK);
+    let is_check = admitted.as_ref().is_ok_and(|call| call.endpoint.path == table::CHECK_PATH);
     let (head, mut body) = request.into_parts();
     let response = match admitted {
         Ok(call) => {

@@ -11,6 +11,8 @@ mod operator_acts;
 mod reports;
 mod service_info;
 
+pub use decisions::CHECK_PATH;
+
 use super::endpoint::{
     ANY_METHOD, Endpoint, EndpointLookup, LISTED_METHODS, ParameterType, QueryParameter,
 };

@@ -151,7 +151,16 @@ pub(super) fn a_restored_level_is_forgotten_when_its_block_says(
     same("remembered", offend(harness, &row, 59 * S)?, 179 * S)?;
     harness.reset(row.key, 180 * S)?;
     harness.apply(&restore, 200 * S)?;
-    same("forgotten", offend(harness, &row, 260 * S)?, 320 * S)
+    same("forgotten", offend(harness, &row, 260 * S)?, 320 * S)?;
+    harness.reset(row.key, 400 * S)?;
+    harness.apply(&restore, 400 * S)?;
+    // The same level, remembered for another 660 s. A shorter memory changes nothing.
+    let longer = PriorOffences { forget: Span::from_secs(1_200), ..prior };
+    let ended =
+        BlockProposal { prior_offences: Some(longer), ..block_proposal(Origin::Ban, Span::ZERO) };
+    harness.apply(&Batch::Block(vec![(row.key, ended)]), 400 * S)?;
+    harness.apply(&restore, 400 * S)?;
+    same("remembered for longer", offend(harness, &row, 900 * S)?, 1_020 * S)
 }
 
 pub(super) fn shadow_blocks_are_seen_by_shadow_rows_only(harness: &StoreHarness) -> CaseResult {

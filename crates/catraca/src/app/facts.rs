@@ -162,7 +162,11 @@ impl App {
             }
             let change = RecordKind::ForgetFacts { namespace: namespace.clone(), about };
             let durable = app.record_change(&change_order, &by, vec![merge, change]).await?;
-            let after = app.facts_about(namespace.as_deref(), &attribute, &value)?;
+            // A value that no caller can have is not known any more when its facts are gone.
+            let after = match app.engine().normalised_value(&attribute, &value) {
+                Ok(_) => app.facts_about(namespace.as_deref(), &attribute, &value)?,
+                Err(_) => FactMap::new(),
+            };
             let ignored = BTreeMap::new();
             Ok(ChangedFacts { before, after, ignored, unread: Vec::new(), durable })
         })

@@ -16,6 +16,9 @@ use crate::http::endpoint::{
 use crate::http::endpoints::admin::whoami;
 use crate::http::endpoints::{authorize, check, credit_and_buckets, reconcile, settle};
 
+/// The check of one request. Its latency is measured on its own.
+pub const CHECK_PATH: &str = "/v1/check";
+
 /// Headers of an allowed request, which a gateway forwards.
 const ALLOWED_HEADERS: &[&str] =
     &["RateLimit-Policy", "RateLimit", "X-RateLimit-*", "Catraca-Degraded", "Catraca-Ticket"];
@@ -74,7 +77,7 @@ const fn xml_denial(status: &'static str) -> ResponseSpec {
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: "POST",
-        path: "/v1/check",
+        path: CHECK_PATH,
         rights: Rights::namespace(Role::Check),
         handler: |request| Box::pin(check::check(request)),
         body: RequestBody::Required(schema_of::<WireCheck<'static>>),

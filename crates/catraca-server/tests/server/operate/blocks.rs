@@ -35,10 +35,12 @@ fn a_block_is_made_found_told_and_released() {
     let none = run_ok(&server, &["blocks", "list", "customer=c-4712"]);
     // A caller can be denied without a block.
     assert!(none.starts_with("There are no active blocks. `catraca inspect` shows"), "{none}");
-    for narrow in [["--policy", "login"], ["--origin", "ban"], ["--namespace", "other"]] {
+    for narrow in [["--policy", "login"], ["--origin", "ban"]] {
         let args = [&["blocks", "list"], &narrow[..]].concat();
         assert_eq!(run_ok(&server, &args).trim(), "There are no active blocks.", "{args:?}");
     }
+    let misspelt = run(&server, &["blocks", "list", "--namespace", "other"]);
+    misspelt.assert_exit(2, &["there is no such namespace", "unknown-namespace"]);
 
     let id = only_id(&server);
     let history = run_ok(&server, &["blocks", "history", &id]);
@@ -150,7 +152,7 @@ fn a_release_says_that_the_window_is_still_full() {
     let server = start_server();
     while run(&server, &["check", "login", IP]).code == Some(0) {}
     let stdout = run_ok(&server, &["blocks", "release", IP]);
-    assert!(stdout.contains("`catraca reset` clears both"), "{stdout}");
+    assert!(stdout.contains("`--reset` clears both"), "{stdout}");
     assert_eq!(run(&server, &["check", "login", IP]).code, Some(1));
     run_ok(&server, &["reset", "login", IP]);
     assert_eq!(run(&server, &["check", "login", IP]).code, Some(0));

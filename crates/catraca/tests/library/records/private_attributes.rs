@@ -213,7 +213,10 @@ fn a_private_value_is_shown_and_stored_as_a_pseudonym_only() {
         }
         assert!(server.listed(ListName::Block).iter().all(|value| is_pseudonym(value)), "{shown}");
         let shown = server.shown();
-        assert!(shown.contains("act: \"hide\", target: \"values of customer\""), "{shown}");
+        assert!(
+            shown.contains("act: \"hide\", namespace: None, target: \"values of customer\""),
+            "{shown}"
+        );
         // The second start has nothing to hide.
         let again = server.restart("private").shown();
         assert_eq!(again.matches("act: \"hide\"").count(), 1, "{again}");
@@ -242,7 +245,12 @@ fn a_block_shows_no_value_that_has_become_private() {
         // The audit of the release has the pseudonym, and the older rows are shown with it.
         let shown = server.shown();
         assert!(!shown.contains("mallory"), "{shown}");
-        assert!(shown.contains("act: \"release\", target: \"api customer=~"), "{shown}");
+        assert!(
+            shown.contains(
+                "act: \"release\", namespace: Some(\"default\"), target: \"api customer=~"
+            ),
+            "{shown}"
+        );
         // An attribute that is not private any more shows its value.
         let server = server.change("clear", while_stopped);
         assert!(server.shown().contains("api customer=mallory"));
