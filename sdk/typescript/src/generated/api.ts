@@ -183,6 +183,11 @@ export interface components {
              */
             id: number;
             /**
+             * @description The namespace of the key, the entry, the facts or the locks that it was on; null if it was on none, or for all namespaces.
+             * @example default
+             */
+            namespace: string | null;
+            /**
              * @description What it was done to.
              * @example login
              */
@@ -253,6 +258,11 @@ export interface components {
              * @example 2
              */
             level: number;
+            /**
+             * @description The mode of the policy: a block denies only under `enforce`. Null if the catalog has no such policy.
+             * @example enforce
+             */
+            mode: string | null;
             /** @example default */
             namespace: string;
             origin: components["schemas"]["Origin"];
@@ -308,6 +318,11 @@ export interface components {
             level: number;
             /** @description The active blocks that the same acts made; a release ends them too. */
             members: components["schemas"]["BlockMember"][];
+            /**
+             * @description The mode of the policy: a block denies only under `enforce`. Null if the catalog has no such policy.
+             * @example enforce
+             */
+            mode: string | null;
             /** @example default */
             namespace: string;
             origin: components["schemas"]["Origin"];
@@ -657,6 +672,8 @@ export interface components {
              * @example shop
              */
             namespace: string | null;
+            /** @description The names of the facts that nothing in the catalog reads: they have no effect, and most likely are misspelt. */
+            unread: string[];
         };
         /** @description The mode of a policy before and after a change. */
         ChangedMode: {
@@ -1128,6 +1145,11 @@ export interface components {
              * @example 2
              */
             level: number;
+            /**
+             * @description The mode of the policy: a block denies only under `enforce`. Null if the catalog has no such policy.
+             * @example enforce
+             */
+            mode: string | null;
             /** @example default */
             namespace: string;
             origin: components["schemas"]["Origin"];
@@ -1233,6 +1255,8 @@ export interface components {
             keys?: string[] | null;
             kind: string;
             meta: string | null;
+            /** @example default */
+            namespace: string;
             owner_label: string | null;
             /** @description The held range of time. */
             slot?: components["schemas"]["Slot"] | null;
@@ -1516,6 +1540,8 @@ export interface components {
             list: string | null;
             /** @description The entry of that list; null if no list decides. */
             list_entry: components["schemas"]["InspectedEntry"] | null;
+            /** @description Whether there are more active blocks: at most 1,000 acts of each value are listed. */
+            more_blocks: boolean;
             /** @example default */
             namespace: string;
             /** @description Every policy that applies to these attributes, as a check of cost one would see it. */
@@ -1563,6 +1589,8 @@ export interface components {
              * @example shop
              */
             namespace: string | null;
+            /** @description Whether no caller can have the value under the catalog in use. */
+            orphaned: boolean;
             /**
              * @description An address range.
              * @example 203.0.113.0/24
@@ -1608,6 +1636,11 @@ export interface components {
             level: number;
             /** @description The other active blocks that the same act made; a release ends them too. */
             members: components["schemas"]["BlockMember"][];
+            /**
+             * @description The mode of the policy: a block denies only under `enforce`. Null if the catalog has no such policy.
+             * @example enforce
+             */
+            mode: string | null;
             /** @example default */
             namespace: string;
             origin: components["schemas"]["Origin"];
@@ -1665,6 +1698,8 @@ export interface components {
             keys?: string[] | null;
             kind: string;
             meta: string | null;
+            /** @example default */
+            namespace: string;
             owner_label: string | null;
             /** @description The held range of time. */
             slot?: components["schemas"]["Slot"] | null;
@@ -1696,7 +1731,7 @@ export interface components {
              */
             waiters: number;
         };
-        /** @description Attempts by outcome, in all and by tenant and kind. */
+        /** @description Attempts by outcome, in all and by namespace, tenant and kind. */
         LockCounts: {
             /** Format: int64 */
             active: number;
@@ -1719,7 +1754,7 @@ export interface components {
              */
             waiters: number;
         };
-        /** @description Attempts of one tenant and kind by outcome. */
+        /** @description Attempts of one namespace, tenant and kind by outcome. */
         LockCountsRow: {
             /** Format: int64 */
             active: number;
@@ -1730,6 +1765,8 @@ export interface components {
             /** Format: int64 */
             forced: number;
             kind: string;
+            /** @example default */
+            namespace: string;
             /** Format: int64 */
             released: number;
             /** Format: int64 */
@@ -2220,7 +2257,7 @@ export interface components {
              */
             place?: string | null;
             /**
-             * @description `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `locks`, `store`, `background`, `upstream`, or a pool of memory that has no room: `counters`, `blocks`, `references` or `settled-markers`.
+             * @description `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `lists`, `blocks`, `nodes`, `locks`, `store`, `background`, `upstream`, or a pool of memory that has no room: `counters`, `blocks`, `references` or `settled-markers`.
              * @example catalog
              */
             what: string;
@@ -2305,6 +2342,8 @@ export interface components {
         ReleaseRequest: {
             /** @description Whether only this block ends, and not those that the same act made. */
             only?: boolean;
+            /** @description Whether the keys of the ended blocks are reset too: their counters, which may still be full, and their escalation levels. */
+            reset_counters?: boolean;
             /**
              * @description For the audit; required from a key of role `support`.
              * @example the caller was wronged
@@ -2315,12 +2354,21 @@ export interface components {
         ReleasedBlock: {
             /** @description The block before the release. */
             block: components["schemas"]["Block"];
+            /** @description Whether the counters were reset too. */
+            counters_reset: boolean;
             /** @description Whether it is on disk. */
             durable: boolean;
             /** @description The blocks that were released with it: the same act had made them. */
             members: components["schemas"]["BlockMember"][];
+            /**
+             * @description What may block the caller again at the next check; absent if nothing of this block does.
+             * @example the counters are unchanged: while the limit is exhausted, the next check is denied and blocks again; release with `reset_counters` to prevent that
+             */
+            note?: string | null;
             /** @description Always true: for a block that has ended already the call fails with `not-blocked`. */
             released: boolean;
+            /** @description The blocks of the same act that are still active, because the store has other ends than the records: release each by its id, or reset its key. */
+            remaining: components["schemas"]["BlockMember"][];
             /**
              * Format: date-time
              * @description When it ended.
@@ -2357,6 +2405,18 @@ export interface components {
             orphaned: number | null;
             /** @description The first of them. */
             orphaned_blocks: components["schemas"]["OrphanedBlock"][];
+            /**
+             * Format: int64
+             * @description The number of list entries that match no caller any more, or may not: their values are normalised differently, and are known only as pseudonyms, or no caller can have them.
+             * @example 0
+             */
+            orphaned_entries: number | null;
+            /**
+             * Format: int64
+             * @description The number of facts of which the same is true.
+             * @example 0
+             */
+            orphaned_facts: number | null;
             /**
              * @description The revision in use now.
              * @example 9f2c61d0a7b3e845
@@ -2434,7 +2494,7 @@ export interface components {
         ResetRequest: {
             /** @description The policy's name again; required to reset the whole policy. */
             confirm?: string | null;
-            /** @description The namespace; required of a key that is bound to none, as soon as there are several. A whole policy is reset in all of them. */
+            /** @description The namespace of the subject; required of a key that is bound to none, as soon as there are several. A whole policy is reset in all of them, and a call that names one is refused. */
             namespace?: string | null;
             policy: string;
             /** @description The subject whose key is reset; without it, the whole policy is. */
@@ -2451,8 +2511,12 @@ export interface components {
             blocks: number | null;
             /** @description Whether it is on disk. */
             durable: boolean;
+            /** @description The blocks of other keys that a reset of one key ended, because the same act had made them; null for a whole policy, and if they could not be looked up. */
+            members: components["schemas"]["BlockMember"][] | null;
             /** @example login */
             policy: string;
+            /** @description The blocks of the same acts that are still active, because the store has other ends than the records: reset their keys too. */
+            remaining: components["schemas"]["BlockMember"][];
             /** @description Always true. */
             reset: boolean;
         };
@@ -2688,6 +2752,8 @@ export interface components {
              * @example shop
              */
             namespace: string | null;
+            /** @description Whether no caller can have the value under the catalog in use. */
+            orphaned: boolean;
             /**
              * @description The value, or its pseudonym if the attribute is private.
              * @example 12345678
