@@ -100,7 +100,7 @@ impl Observer {
                     warn!(
                         policy,
                         count,
-                        "ban conditions of this policy could not be evaluated, and banned nobody: \
+                        "ban conditions of this policy could not be evaluated, and did not ban: \
                          a field is missing, or has another type; compare the `when` of its \
                          bans with the outcomes that are settled"
                     );

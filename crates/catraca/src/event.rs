@@ -159,8 +159,8 @@ pub enum Event<'a> {
         /// A declared gate with a similar name.
         nearest: Option<Name>,
     },
-    /// Ban conditions of one policy were false because of a missing field, a comparison of different
-    /// types, or an estimated cost above the limit: these rules banned nobody.
+    /// Ban conditions of one policy were false because of a missing field, a comparison of
+    /// different types, or an estimated cost above the limit: these rules did not ban.
     ConditionsFailed {
         /// The instant.
         #[doc(hidden)]
@@ -262,8 +262,8 @@ pub struct BlockEvent {
     /// A block that was decided before a reset and is recorded after it is not active.
     #[doc(hidden)]
     pub epoch: Time,
-    /// The first of the keys that the same act blocked, if it blocked several: one check, one settle
-    /// or one order of an operator. Such blocks are shown and released together.
+    /// The first of the keys that the same act blocked, if it blocked several. An act is one check,
+    /// one settle or one order of an operator. Such blocks are shown and released together.
     pub first_of_act: Option<Key>,
     /// The block after the act, with its level. An operator's act that does not extend a longer
     /// block has the end and the level of that block, and its own origin and note.

@@ -95,8 +95,8 @@ impl App {
         .await
     }
 
-    /// As [`App::release`], and then clears the keys whose blocks ended: their counters cannot block
-    /// them again at the next check.
+    /// As [`App::release`], and then clears the keys whose blocks ended: then their counters do not
+    /// block them again at the next check.
     pub async fn release_and_reset(
         &self,
         by: &Operator<'_>,

@@ -76,8 +76,8 @@ fn erase_text(reply: &Value) -> String {
     let mut text = format!("erased:   {erased}\nretained: {retained}\n{counters}");
     let mut counts = reply["retained"].as_object().into_iter().flat_map(|counts| counts.values());
     if counts.any(|count| count.as_u64() > Some(0)) {
-        text += "\nwhat is retained is still active: release the blocks, remove the list entries and \
-                 reset the debts of this value, then erase again";
+        text += "\nwhat is retained is still active: release the blocks, remove the list entries \
+                 and reset the debts of this value, then erase again";
     }
     text
 }

@@ -57,8 +57,8 @@ pub struct ReadinessNote {
 #[derive(Serialize, JsonSchema)]
 pub struct ReadinessProblem {
     /// `stopping`, `catalog`, `restart`, `records`, `clock`, `facts`, `lists`, `blocks`, `nodes`,
-    /// `locks`, `store`, `background`, `upstream`, or a pool of memory that has no room: `counters`, `blocks`,
-    /// `references` or `settled-markers`.
+    /// `locks`, `store`, `background`, `upstream`, or a pool of memory that has no room:
+    /// `counters`, `blocks`, `references` or `settled-markers`.
     #[schemars(example = &"catalog")]
     what: &'static str,
     /// The location in the catalog's files.
@@ -132,21 +132,11 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
         let why = format!("these settings take effect after a restart: {}", waiting.join(", "));
         found.push(ReadinessProblem { what: "restart", place: None, why: redact(why) });
     }
-    let health = context.app.records().map(|records| records.health()).unwrap_or_default();
-    for why in health.down.iter().chain(&health.file_fault) {
-        let why = redact(why.to_string());
-        found.push(ReadinessProblem { what: "records", place: None, why });
-    }
-    if let Some(why) = &health.maintenance_fault {
-        let why = redact(format!("{RECORDS_NOT_MAINTAINED}: {why}"));
-        found.push(ReadinessProblem { what: "records", place: None, why });
+    for why in record_problems(context) {
+        found.push(ReadinessProblem { what: "records", place: None, why: redact(why) });
     }
     if let Some(why) = context.observer.wall_clock.problem() {
         found.push(ReadinessProblem { what: "clock", place: None, why });
-    }
-    if context.restored.rows_missing > 0 {
-        let why = format!("{} rows: {ROWS_MISSING}", context.restored.rows_missing);
-        found.push(ReadinessProblem { what: "records", place: None, why: redact(why) });
     }
     let ignored = context.app.engine().ignored_facts();
     if ignored > 0 {
@@ -192,6 +182,20 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
         found.push(ReadinessProblem { what: "upstream", place: None, why });
     }
     found
+}
+
+/// Why records are not written, would not be found again, or are not complete.
+fn record_problems(context: &ServerContext) -> Vec<String> {
+    let health = context.app.records().map(|records| records.health()).unwrap_or_default();
+    let faults = health.down.iter().chain(&health.file_fault);
+    let mut problems: Vec<String> = faults.map(|why| why.to_string()).collect();
+    if let Some(why) = &health.maintenance_fault {
+        problems.push(format!("{RECORDS_NOT_MAINTAINED}: {why}"));
+    }
+    if context.restored.rows_missing > 0 {
+        problems.push(format!("{} rows: {ROWS_MISSING}", context.restored.rows_missing));
+    }
+    problems
 }
 
 /// New leases are refused while those of the previous process may be valid.
