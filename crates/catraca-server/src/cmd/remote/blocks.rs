@@ -65,7 +65,8 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
 
 const PATH: &str = "/v1/blocks";
 /// A caller can be denied without a block.
-const NO_BLOCKS_OF_A_CALLER: &str = "There are no active blocks. `catraca inspect` shows whether a limit or a list denies this caller.";
+const NO_BLOCKS_OF_A_CALLER: &str = "There are no active blocks. `catraca inspect` shows whether \
+                                     a limit or a list denies this caller.";
 
 /// Which blocks of a subject are meant.
 #[derive(Clone, Copy)]
