@@ -20,8 +20,14 @@ const LIMIT: Duration = Duration::from_secs(7_200);
 /// Where the rows are, one line of JSON for each case.
 const REPORT: &str = "target/faults.jsonl";
 const DOCUMENT: &str = "docs/guarantees.md";
-/// The cases of a normal test run: a planned failover, and two servers that die.
-const FEW: [&str; 3] = ["sentinel_failover", "cluster_kill", "postgres_failover"];
+/// The cases of a normal test run: a planned failover, a split, and three servers that die.
+const FEW: [&str; 5] = [
+    "sentinel_failover",
+    "sentinel_split",
+    "cluster_kill",
+    "postgres_failover",
+    "records_failover",
+];
 
 /// How the cases judge times.
 #[derive(Clone, Copy, PartialEq, Eq)]

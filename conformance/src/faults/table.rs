@@ -11,7 +11,7 @@ const BEGIN: &str = "<!-- faults -->\n";
 const END: &str = "<!-- end -->";
 const HEAD: &str = "| Topology | Fault | At most | Measured | Test |\n|---|---|---|---|---|\n";
 /// The order of topologies, by the beginning of the names of their cases.
-const ORDER: [&str; 4] = ["redis", "sentinel", "cluster", "postgres"];
+const ORDER: [&str; 6] = ["redis", "alone", "records", "sentinel", "cluster", "postgres"];
 
 /// What was measured, a line for each case and one for each exceeded bound.
 pub(super) fn summary(report: &str) -> Result<String> {

@@ -10,6 +10,17 @@ const NOISE: Duration = Duration::from_millis(200);
 /// The same, and what a recovery may take, on a machine that other work makes slow.
 const GENEROUS_NOISE: Duration = Duration::from_secs(2);
 const GENEROUS_RECOVERY: Duration = Duration::from_secs(15);
+/// How long acts may take to count, in addition.
+const GENEROUS_ACTS: Duration = Duration::from_secs(5);
+/// Of a hundred answers, how many a slow machine may degrade or refuse without a fault.
+const GENEROUS_SHARE: usize = 10;
+/// After an act, every node obeys within this time.
+const ACTS: Duration = Duration::from_secs(1);
+/// After the end of a fault of the records, blocks are durable again within this time.
+const RECORDS_RECOVER: Duration = Duration::from_secs(5);
+/// Without this many checks a second, of 800, a run has measured nothing.
+const RATE_MIN: u64 = 400;
+const GENEROUS_RATE_MIN: u64 = 150;
 /// The environment variable that asks for generous bounds.
 const GENEROUS: &str = "CATRACA_FAULTS_GENEROUS";
 
@@ -17,8 +28,9 @@ const GENEROUS: &str = "CATRACA_FAULTS_GENEROUS";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeBounds {
     Strict,
-    /// Answers and recoveries may take longer, and any answer may be degraded. What callers are
-    /// promised in any case is judged as ever: answers, limits, blocks, holders and fences.
+    /// Answers, recoveries and acts may take longer, and a few answers may be degraded without need.
+    /// What callers are promised in any case is judged as ever: answers, limits, blocks, holders and
+    /// fences.
     Generous,
 }
 
@@ -44,6 +56,15 @@ pub struct Bounds {
     pub loses_blocks: bool,
     /// Whether any answer may be degraded.
     pub degrades: bool,
+    /// From the first degraded answer of a fault to the last one, at least: without that, the fault
+    /// has not reached the callers, or nodes have not told them of it.
+    pub degrades_for: Duration,
+    /// Whether acts during the fault count only from its end: nodes have no other way to each other.
+    pub acts_wait: bool,
+    /// The node that is killed, whose callers have no answers until the end of the fault.
+    pub dead_node: Option<usize>,
+    /// Whether the records fail, and must have every block that was answered as durable.
+    pub records_fail: bool,
     /// Two holders of one name, of kinds without `failover_grace`.
     pub double_resource: usize,
     /// Whether requests for locks may be refused.
@@ -66,6 +87,10 @@ impl Default for Bounds {
             forgets: false,
             loses_blocks: false,
             degrades: true,
+            degrades_for: Duration::ZERO,
+            acts_wait: false,
+            dead_node: None,
+            records_fail: false,
             double_resource: 0,
             refuses: true,
             recovers: Duration::from_secs(3),
@@ -78,11 +103,11 @@ impl Default for Bounds {
 impl Bounds {
     /// Every bound that is exceeded.
     pub fn violations(&self, found: &Measures, times: TimeBounds) -> Vec<String> {
-        let mut broken = self.broken_promises(found);
+        let mut broken = not_measured(found, times);
+        broken.extend(self.broken_promises(found));
         broken.extend(self.exceeded_times(found, times));
-        if times == TimeBounds::Strict {
-            broken.extend(self.needless_disturbances(found));
-        }
+        broken.extend(self.needless_disturbances(found, times));
+        broken.extend(self.missing_effects(found));
         broken
     }
 
@@ -108,7 +133,13 @@ impl Bounds {
         expect(twice == 0, format!("{twice} leases of payment with two holders"));
         let falling = found.payment.falling + found.resource.falling;
         expect(falling == 0, format!("{falling} fences fell"));
-        expect(found.grants > 0, "no lock was granted".to_owned());
+        let passed = found.acts.blocked_passed;
+        expect(
+            passed == 0 || self.loses_blocks,
+            format!("{passed} blocked during the fault passed"),
+        );
+        let missing = found.missing_blocks;
+        expect(missing == 0, format!("{missing} durable blocks are not in the records"));
         let exact = found.worst_exact_share <= self.exact_limits * 1_000;
         expect(exact, format!("{} exact admissions over a limit", found.worst.exact));
         let all = found.worst_share <= self.limits * 1_000;
@@ -126,28 +157,53 @@ impl Bounds {
             TimeBounds::Strict => (NOISE, Duration::ZERO),
             TimeBounds::Generous => (GENEROUS_NOISE, GENEROUS_RECOVERY),
         };
+        let acts = if times == TimeBounds::Strict { ACTS } else { ACTS + GENEROUS_ACTS };
         let longest = self.deadline + noise + 2 * found.longest_control;
         let bounds = [
             ("longest answer", found.longest, longest),
             ("recovered", found.recovered, self.recovers + more),
             ("locks recovered", found.locks_recovered, self.locks_recover() + more),
+            ("acts not obeyed", found.acts.longest(), acts),
         ];
+        let mut bounds = bounds.to_vec();
+        if self.records_fail {
+            let again = found.durable_again.unwrap_or(Duration::MAX);
+            bounds.push(("durable again", again, RECORDS_RECOVER + more));
+        }
         let exceeded = bounds.iter().filter(|(_, time, bound)| time > bound);
-        exceeded.map(|(what, time, _)| format!("{what} {time:?}")).collect()
+        exceeded.map(|(what, time, bound)| format!("{what} {time:?}, at most {bound:?}")).collect()
+    }
+
+    /// A fault that nobody noticed was none.
+    fn missing_effects(&self, found: &Measures) -> Vec<String> {
+        let (shortest, least) = (found.degraded_shortest, self.degrades_for);
+        let mut missing = Vec::new();
+        if shortest < least {
+            missing.push(format!("degraded for {shortest:?} only, at least {least:?} are due"));
+        }
+        if self.degrades_for > Duration::ZERO && found.payment_refused == 0 {
+            missing.push("no request for a lock was refused".to_owned());
+        }
+        missing
     }
 
     /// Callers that noticed a fault that was none of theirs.
-    fn needless_disturbances(&self, found: &Measures) -> Vec<String> {
+    fn needless_disturbances(&self, found: &Measures, times: TimeBounds) -> Vec<String> {
         let degraded = if self.degrades { 0 } else { found.degraded.count };
         let refused = found.payment_refused + found.resource_refused;
         let refused = if self.refuses { 0 } else { refused };
+        let share = if times == TimeBounds::Strict { 0 } else { GENEROUS_SHARE };
         let counts = [
-            (degraded, "degraded answers"),
-            (found.degraded_elsewhere, "keys of other servers were degraded"),
-            (refused, "requests for locks refused"),
+            (degraded, found.checks, "degraded answers"),
+            (
+                found.degraded_elsewhere,
+                found.answers_elsewhere,
+                "degraded answers of other servers",
+            ),
+            (refused, found.grants, "requests for locks refused"),
         ];
-        let found = counts.iter().filter(|(count, _)| *count > 0);
-        found.map(|(count, what)| format!("{count} {what}")).collect()
+        let exceeded = counts.iter().filter(|(count, all, _)| count * 100 > all * share);
+        exceeded.map(|(count, all, what)| format!("{count} {what} ({all} in all)")).collect()
     }
 
     fn locks_recover(&self) -> Duration {
@@ -171,10 +227,23 @@ impl Bounds {
             words += " · blocked callers pass for up to 2 s";
         }
         let recovers = self.recovers.as_secs();
-        words += &match self.degrades {
-            true => format!(" · degraded until {recovers} s after the end"),
-            false => " · never degraded".to_owned(),
+        let least = self.degrades_for.as_secs();
+        words += &match (self.degrades, least) {
+            (true, 0) => format!(" · degraded until {recovers} s after the end"),
+            (true, _) => {
+                format!(" · degraded for {least} s at least, until {recovers} s after the end")
+            }
+            (false, _) => " · never degraded".to_owned(),
         };
+        if self.acts_wait {
+            words += " · acts count within 1 s after the end";
+        }
+        if self.dead_node.is_some() {
+            words += " · callers of the killed node have no answer until the end";
+        }
+        if self.records_fail {
+            words += " · no durable block is lost, and blocks are durable again 5 s after the end";
+        }
         words += &match (self.refuses, self.waits_grace) {
             (false, _) => " · no lock refused".to_owned(),
             (true, false) => format!(" · locks refused until {recovers} s after the end"),
@@ -185,4 +254,20 @@ impl Bounds {
         };
         words + &format!(" · two holders {}", self.double_resource)
     }
+}
+
+/// What must have happened for the figures to say anything.
+fn not_measured(found: &Measures, times: TimeBounds) -> Vec<String> {
+    let rate_min = if times == TimeBounds::Strict { RATE_MIN } else { GENEROUS_RATE_MIN };
+    let load = &found.load;
+    let needs = [
+        (load.per_second >= rate_min, format!("{} checks a second", load.per_second)),
+        (load.unused_keys == 0, format!("{} keys were not used up", load.unused_keys)),
+        (load.grants_before > 0, "no lock of a kind was granted before the fault".to_owned()),
+        (load.unseen_calls > 0, "no unseen blocked caller called".to_owned()),
+        (found.acts.open == 0, format!("{} acts were never acknowledged", found.acts.open)),
+        (found.acts.unobserved == 0, format!("{} acts were not observed", found.acts.unobserved)),
+    ];
+    let missing = needs.into_iter().filter(|(is_met, _)| !is_met);
+    missing.map(|(_, what)| format!("not measured: {what}")).collect()
 }

@@ -1,7 +1,9 @@
 //! The cases: one test for each topology and fault, with its bounds.
 
+mod alone;
 mod cluster;
 mod postgres;
+mod records;
 mod redis;
 mod sentinel;
 
@@ -11,3 +13,5 @@ use std::time::Duration;
 const OUTAGE: Duration = Duration::from_secs(3);
 /// For faults that are over when they have begun.
 const AT_ONCE: Duration = Duration::ZERO;
+/// Of a fault that lasts for [`OUTAGE`], nodes tell callers at the latest after a second.
+const NOTICED: Duration = Duration::from_secs(2);

@@ -12,12 +12,16 @@ pub enum CallerKind {
     Blocked,
     /// A call that needs no store; it measures the machine.
     Control,
+    /// A caller that an act during the fault concerns.
+    Act,
 }
 
 /// One answer. Instants are since the start of the load.
 #[derive(Clone, Debug)]
 pub struct ObservedCheck {
     pub caller: CallerKind,
+    /// The node that was called.
+    pub node: usize,
     /// The index of the key among its kind.
     pub key: usize,
     pub sent: Duration,
@@ -69,6 +73,23 @@ pub fn excess(
     }
 }
 
+/// How many of these keys were used up by exact admissions before an instant.
+pub fn used_up(
+    checks: &[ObservedCheck],
+    keys: impl Iterator<Item = (usize, usize)>,
+    before: Duration,
+) -> usize {
+    let mut admitted: BTreeMap<usize, usize> = BTreeMap::new();
+    let is_exact = |check: &&ObservedCheck| {
+        check.caller == CallerKind::Counted && check.allowed && !check.degraded
+    };
+    for check in checks.iter().filter(is_exact).filter(|check| check.received < before) {
+        *admitted.entry(check.key).or_default() += 1;
+    }
+    let of = |key: usize| admitted.get(&key).copied().unwrap_or_default();
+    keys.filter(|(key, limit)| of(*key) >= *limit).count()
+}
+
 /// Degraded answers: how many, for how long, and of which keys.
 #[derive(Clone, Debug, Default)]
 pub struct DegradedAnswers {
@@ -96,6 +117,13 @@ impl DegradedAnswers {
         found
     }
 
+    /// The shortest time between the first and the last one of a fault, of this many faults.
+    pub fn shortest(&self, faults: usize) -> Duration {
+        let length = |(first, last): &(Duration, Duration)| last.saturating_sub(*first);
+        let span = |fault: usize| self.spans.get(&fault).map(length).unwrap_or_default();
+        (1..=faults).map(span).min().unwrap_or_default()
+    }
+
     /// The time between the first and the last one of each fault, in all.
     pub fn length(&self) -> Duration {
         self.spans.values().map(|(first, last)| last.saturating_sub(*first)).sum()
@@ -111,6 +139,7 @@ mod tests {
         let caller = CallerKind::Counted;
         ObservedCheck {
             caller,
+            node: 0,
             key: 1,
             sent: at,
             received: at,
@@ -143,5 +172,14 @@ mod tests {
         let second = Duration::from_millis(20);
         let apart = DegradedAnswers::of(&checks, &[first, second]);
         assert_eq!((apart.count, apart.length()), (2, Duration::ZERO));
+        assert_eq!(found.shortest(1), Duration::from_millis(15));
+        assert_eq!(found.shortest(2), Duration::ZERO, "nothing was degraded by the second fault");
+    }
+
+    #[test]
+    fn a_key_is_used_up_by_exact_admissions_before_the_fault() {
+        let checks = [admitted(1, false), admitted(2, true), admitted(5, false)];
+        let before = |at| used_up(&checks, [(1, 2), (2, 1)].into_iter(), Duration::from_millis(at));
+        assert_eq!((before(5), before(6)), (0, 1));
     }
 }

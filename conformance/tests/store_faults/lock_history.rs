@@ -21,8 +21,16 @@ pub struct ObservedGrant {
 #[derive(Debug, Default)]
 pub struct LockHistory {
     pub grants: Vec<ObservedGrant>,
-    /// When requests were refused because of the store.
-    pub refused: Vec<Duration>,
+    /// Requests that were refused because of the store, or not answered.
+    pub refused: Vec<RefusedLock>,
+}
+
+/// A request for a lock that failed, though nobody holds the name.
+#[derive(Clone, Copy, Debug)]
+pub struct RefusedLock {
+    pub node: usize,
+    pub at: Duration,
+    pub is_answered: bool,
 }
 
 /// What is wrong with a history.
@@ -57,7 +65,7 @@ impl LockHistory {
 
     /// How many requests the store refused, since an instant.
     pub fn refused_since(&self, instant: Duration) -> usize {
-        self.refused.iter().filter(|refused| **refused >= instant).count()
+        self.refused.iter().filter(|refused| refused.at >= instant).count()
     }
 }
 

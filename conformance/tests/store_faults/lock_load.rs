@@ -12,8 +12,8 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::http_client::HttpClient;
-use super::load::LoadState;
-use super::lock_history::{LockHistory, ObservedGrant};
+use super::load::{LoadState, NodeWorker};
+use super::lock_history::{LockHistory, ObservedGrant, RefusedLock};
 use super::node::TTL_MS;
 
 /// Names of each kind.
@@ -34,7 +34,11 @@ pub fn workers(state: &Arc<LoadState>, addresses: &[String]) -> Vec<Worker> {
         for kind in ["payment", "resource"] {
             for number in 0..WORKERS {
                 let first = node * WORKERS + number;
-                workers.push(Box::pin(work(Arc::clone(state), address.clone(), kind, first)));
+                workers.push(Box::pin(work(
+                    (Arc::clone(state), address.clone(), node),
+                    kind,
+                    first,
+                )));
             }
         }
     }
@@ -45,7 +49,7 @@ fn history<'s>(state: &'s LoadState, kind: &str) -> &'s Mutex<LockHistory> {
     if kind == "payment" { &state.payment } else { &state.resource }
 }
 
-async fn work(state: Arc<LoadState>, address: String, kind: &'static str, first: usize) {
+async fn work((state, address, node): NodeWorker, kind: &'static str, first: usize) {
     let mut client = HttpClient::new(&address);
     let mut turn = first;
     while !state.is_stopped() {
@@ -70,7 +74,9 @@ async fn work(state: Arc<LoadState>, address: String, kind: &'static str, first:
             }
             _ if status == 409 => sleep(PAUSE).await,
             _ => {
-                history(&state, kind).lock().unwrap().refused.push(received);
+                let is_answered = status != 0;
+                let refused = RefusedLock { node, at: received, is_answered };
+                history(&state, kind).lock().unwrap().refused.push(refused);
                 sleep(PAUSE).await;
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! Each test is a case: a topology of the store, a fault, and the bounds of what callers may
 //! notice. The servers are processes of the built binary, whose path is in
-//! `CATRACA_FAULTS_SERVER`; without it, the cases are skipped. Each case prints a row, appends it
+//! `CATRACA_FAULTS_SERVER`; without it, each case is compared with its row of the document instead.
+//! Each case prints a row, appends it
 //! to the file `CATRACA_FAULTS_REPORT` as a line of JSON, and fails if it exceeds a bound. With
 //! `CATRACA_FAULTS_GENEROUS`, bounds of time are those of a slow machine.
 //!
@@ -11,8 +12,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod act_load;
+mod acts;
 mod bounds;
 mod cases;
+mod catalog;
 mod history;
 mod http_client;
 mod load;
@@ -21,5 +25,6 @@ mod lock_load;
 mod measures;
 mod node;
 mod report;
+mod rows;
 mod run;
 mod topology;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::history::{CallerKind, DegradedAnswers, Excess, ObservedCheck, excess};
-use super::load::{BLOCKED, KEYS, limit_of};
-use super::lock_history::{LockFindings, LockHistory};
+use super::acts::ActFindings;
+use super::history::{CallerKind, DegradedAnswers, Excess, ObservedCheck, excess, used_up};
+use super::load::{BLOCKED, KEYS, LoadHistory, early_keys, limit_of};
+use super::lock_history::{LockFindings, RefusedLock};
 
 /// After an orderly change of the primary, all nodes agree again within this time.
 const AGREED: Duration = Duration::from_secs(1);
@@ -25,9 +26,41 @@ pub struct FaultRound {
     pub calm: Duration,
 }
 
+/// What a fault concerned, besides the store as a whole.
+#[derive(Debug, Default)]
+pub struct Concerned {
+    /// The keys on the server with the fault; `None` if that is the only server.
+    pub keys: Option<BTreeSet<usize>>,
+    /// The node that was killed: nobody answers for it until the end of the fault.
+    pub node: Option<usize>,
+    /// Whether acts need only count from the end of the fault: nodes have no way to each other.
+    pub acts_wait: bool,
+    /// Blocks that were answered as durable and that the records lack.
+    pub missing_blocks: usize,
+}
+
+/// How much load there was: without enough of it, nothing was measured.
+#[derive(Debug, Default)]
+pub struct LoadFigures {
+    /// Checks of keys with a limit that were answered, a second.
+    pub per_second: u64,
+    /// Keys of the smaller limit that were not used up before their fault.
+    pub unused_keys: usize,
+    /// Grants of the kind with fewer of them before the first fault.
+    pub grants_before: usize,
+    /// Calls of blocked callers that one node alone had seen.
+    pub unseen_calls: usize,
+}
+
 /// The figures of one run.
 #[derive(Debug)]
 pub struct Measures {
+    pub load: LoadFigures,
+    pub acts: ActFindings,
+    pub missing_blocks: usize,
+    pub durable_blocks: usize,
+    /// From the end of the last fault until a block was durable; `None` if none was.
+    pub durable_again: Option<Duration>,
     pub checks: usize,
     /// The longest answer of a check.
     pub longest: Duration,
@@ -35,8 +68,12 @@ pub struct Measures {
     pub longest_control: Duration,
     pub not_200: usize,
     pub degraded: DegradedAnswers,
-    /// Keys with degraded answers whose server was not struck.
+    /// The time between the first and the last degraded answer, of the fault with the least.
+    pub degraded_shortest: Duration,
+    /// Degraded answers about keys whose server was not struck, and all answers about them from the
+    /// fault until the calm.
     pub degraded_elsewhere: usize,
+    pub answers_elsewhere: usize,
     /// The largest figures of any key, and their sums.
     pub worst: Excess,
     pub sum: Excess,
@@ -61,30 +98,41 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// `struck` has the keys on the server with the fault; `None` if that is the only server.
-    pub fn new(
-        checks: &[ObservedCheck],
-        payment: &LockHistory,
-        resource: &LockHistory,
-        rounds: &[FaultRound],
-        struck: Option<&BTreeSet<usize>>,
-    ) -> Self {
+    pub fn new(history: &LoadHistory, rounds: &[FaultRound], concerned: &Concerned) -> Self {
+        let LoadHistory { checks, payment, resource, acts } = history;
         let (control, calls): (Vec<&ObservedCheck>, Vec<&ObservedCheck>) =
             checks.iter().partition(|check| check.caller == CallerKind::Control);
+        let calls: Vec<&ObservedCheck> =
+            calls.into_iter().filter(|check| !is_of_dead_node(check, rounds, concerned)).collect();
         let longest = |of: &[&ObservedCheck]| of.iter().map(|check| check.took()).max();
         let is_failed = |check: &&&ObservedCheck| check.status != 200;
         let faults: Vec<Duration> = rounds.iter().map(|round| round.fault).collect();
         let degraded = DegradedAnswers::of(checks, &faults);
-        let elsewhere = |struck| degraded.keys.difference(struck).count();
+        let elsewhere = answers_elsewhere(&calls, rounds, concerned);
+        let is_degraded = |check: &&&ObservedCheck| check.degraded;
         let is_disturbed = |check: &&&ObservedCheck| check.degraded || check.status != 200;
         let disturbed = calls.iter().filter(is_disturbed).map(|check| check.received);
-        let refused = payment.refused.iter().chain(&resource.refused).copied();
+        let is_refused = |one: &&RefusedLock| one.is_answered || concerned.node != Some(one.node);
+        let refused = [payment, resource].map(|kind| {
+            let of_kind = kind.refused.iter().filter(is_refused);
+            of_kind.map(|one| one.at).collect::<Vec<Duration>>()
+        });
         let mut measures = Self {
+            load: LoadFigures::new(history, rounds),
+            acts: acts.findings(checks, |act| match concerned.acts_wait {
+                true => act.acknowledged.max(rounds[act.round].mended),
+                false => act.acknowledged,
+            }),
+            missing_blocks: concerned.missing_blocks,
+            durable_blocks: acts.durable.len(),
+            durable_again: rounds.last().and_then(|round| acts.durable_after(round.mended)),
             checks: calls.len(),
             longest: longest(&calls).unwrap_or_default(),
             longest_control: longest(&control).unwrap_or_default(),
             not_200: calls.iter().filter(is_failed).count(),
-            degraded_elsewhere: struck.map_or(0, elsewhere),
+            degraded_shortest: degraded.shortest(rounds.len()),
+            degraded_elsewhere: elsewhere.iter().filter(is_degraded).count(),
+            answers_elsewhere: elsewhere.len(),
             degraded,
             worst: Excess::default(),
             sum: Excess::default(),
@@ -95,11 +143,11 @@ impl Measures {
             passed_late: 0,
             payment: payment.findings(),
             resource: resource.findings(),
-            payment_refused: payment.refused.len(),
-            resource_refused: resource.refused.len(),
+            payment_refused: refused[0].len(),
+            resource_refused: refused[1].len(),
             grants: payment.grants.len() + resource.grants.len(),
             recovered: longest_recovery(rounds, disturbed),
-            locks_recovered: longest_recovery(rounds, refused),
+            locks_recovered: longest_recovery(rounds, refused.into_iter().flatten()),
         };
         measures.count_excess(checks, rounds);
         let first = faults.first().copied().unwrap_or_default();
@@ -137,6 +185,12 @@ impl Measures {
         let ms = |time: Duration| time.as_millis() as u64;
         json!({
             "checks": self.checks,
+            "checks_per_second": self.load.per_second,
+            "keys_not_used_up": self.load.unused_keys,
+            "acts": self.acts.to_json(),
+            "durable_blocks": self.durable_blocks,
+            "missing_blocks": self.missing_blocks,
+            "durable_again_ms": self.durable_again.map(ms),
             "grants": self.grants,
             "longest_ms": ms(self.longest),
             "longest_control_ms": ms(self.longest_control),
@@ -144,7 +198,7 @@ impl Measures {
             "degraded": self.degraded.count,
             "degraded_ms": ms(self.degraded.length()),
             "degraded_keys": self.degraded.keys.len(),
-            "degraded_keys_elsewhere": self.degraded_elsewhere,
+            "degraded_elsewhere": self.degraded_elsewhere,
             "over_limit": { "worst": self.worst.all, "sum": self.sum.all },
             "over_limit_exact": { "worst": self.worst.exact, "sum": self.sum.exact },
             "over_limit_exact_late": { "worst": self.worst.late, "sum": self.sum.late },
@@ -160,6 +214,54 @@ impl Measures {
             "locks_recovered_ms": ms(self.locks_recovered),
         })
     }
+}
+
+impl LoadFigures {
+    fn new(history: &LoadHistory, rounds: &[FaultRound]) -> Self {
+        let is_counted =
+            |check: &&ObservedCheck| check.caller == CallerKind::Counted && check.status == 200;
+        let counted = history.checks.iter().filter(is_counted).count() as u64;
+        let length = rounds.last().map_or(0, |round| round.calm.as_millis() as u64);
+        let unused = |(number, round): (usize, &FaultRound)| {
+            let keys = || early_keys(number);
+            keys().count() - used_up(&history.checks, keys(), round.fault)
+        };
+        let first = rounds.first().map_or(Duration::ZERO, |round| round.fault);
+        let grants = [&history.payment, &history.resource]
+            .map(|kind| kind.grants.iter().filter(|grant| grant.received < first).count());
+        let is_unseen = |check: &&ObservedCheck| {
+            check.caller == CallerKind::Blocked && check.key >= BLOCKED && check.status == 200
+        };
+        Self {
+            per_second: counted * 1_000 / length.max(1),
+            unused_keys: rounds.iter().enumerate().map(unused).sum(),
+            grants_before: grants.into_iter().min().unwrap_or_default(),
+            unseen_calls: history.checks.iter().filter(is_unseen).count(),
+        }
+    }
+}
+
+/// Whether a call was lost with the node that was killed.
+fn is_of_dead_node(check: &ObservedCheck, rounds: &[FaultRound], concerned: &Concerned) -> bool {
+    let is_during =
+        |round: &FaultRound| check.received >= round.fault && check.sent <= round.mended;
+    concerned.node == Some(check.node) && check.status == 0 && rounds.iter().any(is_during)
+}
+
+/// The answers about keys whose server was not struck, from each fault until the calm.
+fn answers_elsewhere<'c>(
+    calls: &[&'c ObservedCheck],
+    rounds: &[FaultRound],
+    concerned: &Concerned,
+) -> Vec<&'c ObservedCheck> {
+    let Some(struck) = &concerned.keys else { return Vec::new() };
+    let is_during = |check: &ObservedCheck| {
+        rounds.iter().any(|round| check.received >= round.fault && check.sent <= round.calm)
+    };
+    let is_elsewhere = |check: &&ObservedCheck| {
+        check.caller == CallerKind::Counted && !struck.contains(&check.key) && is_during(check)
+    };
+    calls.iter().copied().filter(is_elsewhere).collect()
 }
 
 /// The longest time from the end of a fault until the last of these instants, of those before the

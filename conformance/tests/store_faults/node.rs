@@ -11,62 +11,72 @@ const SERVER: &str = "CATRACA_FAULTS_SERVER";
 pub const NODES: usize = 3;
 /// The longest lease, and so the grace of the kind `payment`.
 pub const TTL_MS: u64 = 2_000;
+/// The limit whose policy blocks a caller that exceeds it.
+pub const AUTOMATIC_LIMIT: usize = 60;
 /// The limit of keys that are exhausted before the fault, and of those that are not.
 pub const LIMITS: [(&str, usize); 2] = [("early", 60), ("late", 150)];
 
-const POLICIES: &str = r#"
-[policy.early]
-by     = ["customer"]
-window = "60 per 1h"
-[policy.late]
-by     = ["customer"]
-window = "150 per 1h"
-[policy.guard]
-by     = ["customer"]
-window = "10000 per 1h"
-[locks.kind.payment]
-ttl            = "2s"
-ttl_max        = "2s"
-failover_grace = true
-[locks.kind.resource]
-ttl            = "2s"
-ttl_max        = "2s"
-failover_grace = false
-"#;
+const CATALOG: &str = "catalog.toml";
 
 /// The built binary; `None` if these tests are not wanted.
 pub fn program() -> Option<PathBuf> {
     std::env::var_os(SERVER).map(PathBuf::from)
 }
 
+/// Where a node has its records.
+#[derive(Clone, Debug)]
+pub enum RecordsPlace {
+    /// A database that all nodes share.
+    Shared(String),
+    /// A file of its own; the store is the authority.
+    OwnFile,
+}
+
 /// A server that is killed on drop.
 pub struct Node {
+    program: PathBuf,
+    folder: PathBuf,
     child: Child,
     pub address: String,
     /// Kept open: a server that cannot write its output would end.
-    _output: BufReader<ChildStdout>,
+    output: BufReader<ChildStdout>,
 }
 
 impl Node {
-    /// Starts a server over a store and records. `more` are further lines of `[store]`.
-    pub fn start(program: &Path, folder: &Path, store: &str, more: &str, records: &str) -> Self {
-        fs::create_dir_all(folder).unwrap();
-        let catalog = folder.join("catalog.toml");
-        let store = format!("[store]\nurl = {store:?}\nnodes = {NODES}\n{more}\n");
-        let records = format!("[records]\nurl = {records:?}\n");
-        fs::write(&catalog, format!("{POLICIES}{store}{records}")).unwrap();
+    /// Starts a server with a catalog. The folder exists.
+    pub fn start(program: &Path, folder: &Path, catalog: &str) -> Self {
+        fs::write(folder.join(CATALOG), catalog).unwrap();
         fs::write(folder.join("catraca.secret"), "07".repeat(32)).unwrap();
-        let log = File::create(folder.join("log")).unwrap();
-        let mut command = Command::new(program);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&catalog);
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let address = read_address(&mut output).unwrap_or_else(|| {
-            let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
-            panic!("the server did not start: {log}")
-        });
-        Self { child, address, _output: output }
+        let (child, address, output) = spawn(program, folder, "127.0.0.1:0");
+        let program = program.to_owned();
+        let folder = folder.to_owned();
+        Self { program, folder, child, address, output }
     }
+
+    /// Kills the server, as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).unwrap();
+    }
+
+    /// Starts the server again, at the same address and with the same files.
+    pub fn restart(&mut self) {
+        let (child, _, output) = spawn(&self.program, &self.folder, &self.address);
+        self.child = child;
+        self.output = output;
+    }
+}
+
+fn spawn(program: &Path, folder: &Path, listen: &str) -> (Child, String, BufReader<ChildStdout>) {
+    let log = File::options().create(true).append(true).open(folder.join("log")).unwrap();
+    let mut command = Command::new(program);
+    command.args(["serve", "--listen", listen, "--config"]).arg(folder.join(CATALOG));
+    let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let address = read_address(&mut output).unwrap_or_else(|| {
+        let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+        panic!("the server did not start: {log}")
+    });
+    (child, address, output)
 }
 
 impl Drop for Node {

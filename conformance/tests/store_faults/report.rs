@@ -21,7 +21,7 @@ pub fn write(
     violations: &[String],
     took: Duration,
 ) {
-    let figure = describe(found);
+    let figure = describe(bounds, found);
     let verdict = if violations.is_empty() { "ok" } else { "EXCEEDED" };
     println!("{verdict} {}: {} · {figure}", case.name, case.fault);
     for violation in violations {
@@ -43,7 +43,7 @@ pub fn write(
 }
 
 /// The figures in words, for the table.
-fn describe(found: &Measures) -> String {
+fn describe(bounds: &Bounds, found: &Measures) -> String {
     let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
     let Measures { worst, sum, degraded, .. } = found;
     let mut words =
@@ -58,6 +58,14 @@ fn describe(found: &Measures) -> String {
         seconds(found.recovered),
         seconds(found.locks_recovered)
     );
+    words += &format!(" · {}", found.acts.describe());
+    if bounds.records_fail {
+        let again = found.durable_again.map_or("never".to_owned(), seconds);
+        words += &format!(
+            " · {} of {} durable blocks missing, durable again after {again}",
+            found.missing_blocks, found.durable_blocks
+        );
+    }
     let blocked = found.blocked_passed + found.unseen_passed;
     let twice = [found.payment.double, found.resource.double];
     let falling = found.payment.falling + found.resource.falling;

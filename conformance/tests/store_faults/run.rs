@@ -10,15 +10,17 @@ use catraca_conformance::Scratch;
 use catraca_testkit::postgres::{PASSWORD, PostgresServer, shared_server};
 use tokio::runtime::Runtime;
 
+use super::act_load::Prepared;
 use super::bounds::{Bounds, TimeBounds};
 use super::http_client::{HttpClient, HttpResponse};
 use super::load::{BLOCKED, Load, UNSEEN};
-use super::measures::{FaultRound, Measures};
-use super::node::{NODES, Node, program};
-use super::report;
+use super::measures::{Concerned, FaultRound, Measures};
+use super::node::{NODES, Node, RecordsPlace, program};
+use super::{catalog, report, rows};
 
-/// By then, keys of the smaller limit are used up.
+/// By then, keys of the smaller limit are used up, except on a slow machine.
 const WARM_UP: Duration = Duration::from_secs(5);
+const WARM_UP_MAX: Duration = Duration::from_secs(30);
 /// The load goes on until nothing was disturbed for this long.
 const CALM: Duration = Duration::from_secs(2);
 const TAIL_MIN: Duration = Duration::from_secs(3);
@@ -39,14 +41,25 @@ pub trait Topology {
     /// The URL of the store for a node; each node prefers another server.
     fn store_url(&self, node: usize) -> String;
 
+    /// The example of a node's sections in `deploy/`, if there is one for this topology.
+    fn example(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Further lines of `[store]`.
     fn store_lines(&self) -> &'static str {
         ""
     }
 
-    /// The URL of the records, if the store's servers have them.
-    fn records_url(&self) -> Option<String> {
+    /// Where the records are, if not in a database of a server without faults.
+    fn records(&self) -> Option<RecordsPlace> {
         None
+    }
+
+    /// The keys of all blocks in the records, in hexadecimal digits; empty if the topology does not
+    /// look.
+    fn recorded_blocks(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Learns which keys are where, before the load begins.
@@ -81,37 +94,43 @@ impl Api {
     }
 }
 
-/// Whether cases are wanted.
-pub fn is_wanted() -> bool {
-    if program().is_none() {
-        println!("skipped: `cargo xtask faults` runs this");
-    }
-    program().is_some()
-}
-
-/// Runs a case over a topology. `strike` begins the fault, which lasts for `outage`, and `mend`
-/// ends it.
+/// Runs a case over the topology that `start` starts. `strike` begins the fault, which lasts for
+/// `outage`, and `mend` ends it.
 pub fn run<T: Topology>(
     case: Case,
-    topology: T,
+    start: impl FnOnce() -> Option<T>,
     bounds: Bounds,
     outage: Duration,
-    strike: impl FnMut(&mut T),
-    mend: impl FnMut(&mut T),
+    mut strike: impl FnMut(&mut T),
+    mut mend: impl FnMut(&mut T),
 ) {
-    run_schedule(case, topology, bounds, Schedule { times: 1, outage }, strike, mend);
+    let schedule = Schedule { times: 1, outage };
+    run_schedule(case, start, bounds, schedule, |t, _| strike(t), |t, _| mend(t));
+}
+
+/// As [`run`], of a fault of the nodes.
+pub fn run_on_nodes<T: Topology>(
+    case: Case,
+    start: impl FnOnce() -> Option<T>,
+    bounds: Bounds,
+    outage: Duration,
+    mut strike: impl FnMut(&mut [Node]),
+    mut mend: impl FnMut(&mut [Node]),
+) {
+    let schedule = Schedule { times: 1, outage };
+    run_schedule(case, start, bounds, schedule, |_, nodes| strike(nodes), |_, nodes| mend(nodes));
 }
 
 /// Runs a case whose fault is over when it has begun, several times, each time on new keys.
 pub fn run_repeatedly<T: Topology>(
     times: usize,
     case: Case,
-    topology: T,
+    start: impl FnOnce() -> Option<T>,
     bounds: Bounds,
-    strike: impl FnMut(&mut T),
+    mut strike: impl FnMut(&mut T),
 ) {
     let schedule = Schedule { times, outage: Duration::ZERO };
-    run_schedule(case, topology, bounds, schedule, strike, |_| ());
+    run_schedule(case, start, bounds, schedule, |t, _| strike(t), |_, _| ());
 }
 
 /// How often a fault happens, and how long it lasts.
@@ -121,64 +140,100 @@ struct Schedule {
     outage: Duration,
 }
 
+/// Without a built server, compares the case with its row of the document instead.
 fn run_schedule<T: Topology>(
     case: Case,
-    mut topology: T,
+    start: impl FnOnce() -> Option<T>,
     bounds: Bounds,
     schedule: Schedule,
-    mut strike: impl FnMut(&mut T),
-    mut mend: impl FnMut(&mut T),
+    mut strike: impl FnMut(&mut T, &mut [Node]),
+    mut mend: impl FnMut(&mut T, &mut [Node]),
 ) {
     let started = Instant::now();
+    let Some(program) = program() else { return rows::check(&case, &bounds) };
+    let Some(mut topology) = start() else { return };
     let scratch = Scratch::new("faults").unwrap();
-    let program = program().unwrap();
     let records = RecordsDatabase::of(&topology);
-    let start = |node: usize| {
+    let start_node = |node: usize| {
         let folder = scratch.path().join(node.to_string());
-        let store = topology.store_url(node);
-        Node::start(&program, &folder, &store, topology.store_lines(), &records.url)
+        std::fs::create_dir_all(&folder).unwrap();
+        let url = topology.store_url(node);
+        let store = (url.as_str(), topology.store_lines());
+        let catalog = catalog::write(topology.example(), store, &records.place, &folder);
+        Node::start(&program, &folder, &catalog)
     };
-    let nodes: Vec<Node> = (0..NODES).map(start).collect();
+    let mut nodes: Vec<Node> = (0..NODES).map(start_node).collect();
     let addresses: Vec<String> = nodes.iter().map(|node| node.address.clone()).collect();
-    let mut api = Api::new(&addresses[0]);
-    topology.locate_keys(&mut api);
-    for number in 0..BLOCKED + UNSEEN {
-        let subject = format!(r#"{{"customer":"ban-{number}"}}"#);
-        let body = format!(r#"{{"policy":"guard","subject":{subject},"for":"1h"}}"#);
-        api.call("POST /v1/blocks", &body);
-    }
-    let load = Load::start(&addresses);
+    let prepared = prepare(&mut topology, &mut Api::new(&addresses[0]), schedule.times);
+    let mut load = Load::start(&addresses, prepared);
     let mut rounds = Vec::new();
     for round in 0..schedule.times {
         if round > 0 {
             topology.wait_until_whole();
             load.begin_round(round);
         }
-        sleep(WARM_UP);
+        warm_up(&load);
         let fault = load.now();
-        load.mark_fault();
-        strike(&mut topology);
+        load.mark_fault(bounds.records_fail);
+        strike(&mut topology, &mut nodes);
         sleep(schedule.outage.saturating_sub(load.now() - fault));
-        mend(&mut topology);
+        mend(&mut topology, &mut nodes);
         let mended = load.now();
-        wait_for_calm(&load, mended);
+        wait_for_calm(&load, mended, bounds.records_fail);
         rounds.push(FaultRound { fault, mended, calm: load.now() });
     }
-    let (checks, payment, resource) = load.finish();
-    let struck = topology.struck_keys();
-    let found = Measures::new(&checks, &payment, &resource, &rounds, struck.as_ref());
+    let history = load.finish();
+    let concerned = Concerned {
+        keys: topology.struck_keys(),
+        node: bounds.dead_node,
+        acts_wait: bounds.acts_wait,
+        missing_blocks: match bounds.records_fail {
+            true => missing_blocks(&history.acts.durable, &topology.recorded_blocks()),
+            false => 0,
+        },
+    };
+    let found = Measures::new(&history, &rounds, &concerned);
     let violations = bounds.violations(&found, TimeBounds::wanted());
     report::write(&case, &bounds, &found, &violations, started.elapsed());
     drop(nodes);
     assert!(violations.is_empty(), "{}: {}", case.name, violations.join("; "));
 }
 
+/// Finds out where keys are, and blocks callers.
+fn prepare(topology: &mut impl Topology, api: &mut Api, rounds: usize) -> Prepared {
+    topology.locate_keys(api);
+    for number in 0..BLOCKED + UNSEEN {
+        let subject = format!(r#"{{"customer":"ban-{number}"}}"#);
+        let body = format!(r#"{{"policy":"guard","subject":{subject},"for":"1h"}}"#);
+        api.call("POST /v1/blocks", &body);
+    }
+    Prepared::new(api, rounds)
+}
+
+/// How many of these blocks the records lack. The id of a block ends as its key does.
+fn missing_blocks(blocks: &[(String, Duration)], keys: &[String]) -> usize {
+    const DIGITS: usize = 10;
+    let end = |text: &str| text[text.len() - DIGITS..].to_owned();
+    let present: BTreeSet<String> = keys.iter().map(|key| end(key)).collect();
+    blocks.iter().filter(|(id, _)| !present.contains(&end(id))).count()
+}
+
+/// Lets the load go on until keys of the smaller limit are used up.
+fn warm_up(load: &Load) {
+    let start = load.now();
+    sleep(WARM_UP);
+    while !load.is_used_up() && load.now() < start + WARM_UP_MAX {
+        sleep(POLL);
+    }
+}
+
 /// Lets the load go on until nothing is disturbed any more.
-fn wait_for_calm(load: &Load, mended: Duration) {
+fn wait_for_calm(load: &Load, mended: Duration, records_fail: bool) {
     while load.now() < mended + TAIL_MAX {
         sleep(POLL);
         let tail = load.now() - mended;
-        if tail > TAIL_MIN && !load.is_disturbed_since(load.now() - CALM) {
+        let is_durable = !records_fail || load.is_durable_since(mended);
+        if tail > TAIL_MIN && is_durable && !load.is_disturbed_since(load.now() - CALM) {
             return;
         }
     }
@@ -186,14 +241,14 @@ fn wait_for_calm(load: &Load, mended: Duration) {
 
 /// The database of the records. The server is kept until the case has ended.
 struct RecordsDatabase {
-    url: String,
+    place: RecordsPlace,
     _server: Option<Arc<PostgresServer>>,
 }
 
 impl RecordsDatabase {
     fn of(topology: &impl Topology) -> Self {
-        if let Some(url) = topology.records_url() {
-            return Self { url, _server: None };
+        if let Some(place) = topology.records() {
+            return Self { place, _server: None };
         }
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let server = shared_server();
@@ -201,6 +256,6 @@ impl RecordsDatabase {
         server.psql("postgres", &format!("CREATE DATABASE {name}"));
         let port = server.port;
         let url = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{port}/{name}");
-        Self { url, _server: Some(server) }
+        Self { place: RecordsPlace::Shared(url), _server: Some(server) }
     }
 }

@@ -2,10 +2,12 @@
 
 mod cluster;
 mod postgres;
+mod records;
 mod sentinel;
 mod single;
 
 pub use cluster::ClusterTopology;
 pub use postgres::{PostgresPair, Replication};
-pub use sentinel::SentinelTopology;
+pub use records::RedisWithRecords;
+pub use sentinel::{SENTINELS, SentinelTopology};
 pub use single::SingleRedis;

@@ -49,6 +49,21 @@ pub struct FaultProxy {
 impl FaultProxy {
     /// Starts a proxy to a server, without a fault.
     pub fn start(server: SocketAddr) -> io::Result<Self> {
+        Self::launch(server, None)
+    }
+
+    /// As `start`; in what the server sends, the first port is replaced by the second: the program
+    /// reaches a server that this one names through another proxy. Both have five digits.
+    ///
+    /// # Panics
+    ///
+    /// If they have not.
+    pub fn start_with_ports(server: SocketAddr, ports: [u16; 2]) -> io::Result<Self> {
+        assert!(ports.iter().all(|port| *port >= 10_000), "five digits: {ports:?}");
+        Self::launch(server, Some(ports))
+    }
+
+    fn launch(server: SocketAddr, ports: Option<[u16; 2]>) -> io::Result<Self> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
@@ -58,6 +73,7 @@ impl FaultProxy {
         let accepted = Arc::new(AtomicUsize::new(0));
         let connection = ProxiedConnection {
             server,
+            ports,
             faults,
             open: Arc::clone(&open),
             accepted: Arc::clone(&accepted),
@@ -96,6 +112,8 @@ impl Drop for FaultProxy {
 #[derive(Clone)]
 struct ProxiedConnection {
     server: SocketAddr,
+    /// A port that replies name, and the one that replaces it.
+    ports: Option<[u16; 2]>,
     faults: Receiver<Fault>,
     open: Arc<AtomicUsize>,
     accepted: Arc<AtomicUsize>,
@@ -118,8 +136,8 @@ impl ProxiedConnection {
         self.open.fetch_add(1, Ordering::SeqCst);
         let (from_caller, to_caller) = caller.into_split();
         let (from_server, to_server) = server.into_split();
-        let requests = pump(from_caller, to_server, self.faults.clone());
-        let replies = pump(from_server, to_caller, self.faults.clone());
+        let requests = pump(from_caller, to_server, self.faults.clone(), None);
+        let replies = pump(from_server, to_caller, self.faults.clone(), self.ports);
         // When one direction ends, both connections are closed.
         tokio::select! {
             _ = requests => {}
@@ -130,13 +148,25 @@ impl ProxiedConnection {
 }
 
 /// Forwards bytes in one direction until a connection closes or is cut.
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut faults: Receiver<Fault>) {
+async fn pump(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut faults: Receiver<Fault>,
+    ports: Option<[u16; 2]>,
+) {
     let mut bytes = vec![0; CHUNK];
     // A receiver of its own, because `deliver` consumes the changes of the other one.
     let mut cuts = faults.clone();
     let forwarding = async {
+        let mut kept = Vec::new();
         while let Ok(count @ 1..) = from.read(&mut bytes).await {
-            deliver(&bytes[..count], &mut to, &mut faults).await?;
+            let Some(ports) = ports else {
+                deliver(&bytes[..count], &mut to, &mut faults).await?;
+                continue;
+            };
+            kept.extend_from_slice(&bytes[..count]);
+            let replaced = replace_port(&mut kept, ports);
+            deliver(&replaced, &mut to, &mut faults).await?;
         }
         Ok::<(), io::Error>(())
     };
@@ -144,6 +174,23 @@ async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut faults: Recei
         _ = forwarding => {}
         () = wait_for_cut(&mut cuts) => {}
     }
+}
+
+/// Takes the bytes but for digits at the end, which may be the beginning of a port, and replaces the
+/// port in them. A message does not end with a digit.
+fn replace_port(bytes: &mut Vec<u8>, [from, to]: [u16; 2]) -> Vec<u8> {
+    let end = bytes.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |last| last + 1);
+    let mut taken: Vec<u8> = bytes.drain(..end).collect();
+    let from = from.to_string();
+    let to = to.to_string();
+    let mut at = 0;
+    while at + from.len() <= taken.len() {
+        if taken[at..].starts_with(from.as_bytes()) {
+            taken[at..at + to.len()].copy_from_slice(to.as_bytes());
+        }
+        at += 1;
+    }
+    taken
 }
 
 /// Delivers bytes under the present fault; a silent proxy keeps them until the fault changes.
@@ -226,6 +273,15 @@ mod tests {
         proxy.set(Fault::None);
         assert_eq!(receive(&mut caller, 3).unwrap(), "two");
         assert_eq!((proxy.open(), proxy.connection_count()), (1, 1));
+    }
+
+    #[test]
+    fn a_port_is_replaced_also_when_it_arrives_in_two_pieces() {
+        let mut bytes = b"$5\r\n41234\r\n:412".to_vec();
+        assert_eq!(replace_port(&mut bytes, [41_234, 51_235]), b"$5\r\n51235\r\n:");
+        bytes.extend(b"34\r\n");
+        assert_eq!(replace_port(&mut bytes, [41_234, 51_235]), b"51235\r\n");
+        assert!(bytes.is_empty());
     }
 
     #[test]

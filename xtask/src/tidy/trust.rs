@@ -1,5 +1,6 @@
-//! `docs/trust.md`, `docs/quiet-failures.md` and `docs/sources.md`: every test that the tables name
-//! must exist, by its file, its function, or the title of a scenario or of a test for Node.
+//! `docs/trust.md`, `docs/quiet-failures.md`, `docs/sources.md` and `docs/guarantees.md`: every test
+//! that the tables name must exist, by its file, its function, or the title of a scenario or of a
+//! test for Node.
 //!
 //! Must not judge whether the test holds what the row says.
 
@@ -11,7 +12,8 @@ use catraca_conformance::Repo;
 use super::Finding;
 use crate::test::SCENARIO_SUFFIX;
 
-const DOCUMENTS: [&str; 3] = ["docs/trust.md", "docs/quiet-failures.md", "docs/sources.md"];
+const DOCUMENTS: [&str; 4] =
+    ["docs/trust.md", "docs/quiet-failures.md", "docs/sources.md", "docs/guarantees.md"];
 /// Metrics are named in full in documents, and without these parts in the sources.
 const METRIC: &str = "catraca_";
 

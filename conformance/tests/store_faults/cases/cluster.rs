@@ -5,20 +5,13 @@ use std::time::Duration;
 
 use catraca_testkit::fault_proxy::Fault;
 
-use super::{AT_ONCE, OUTAGE};
+use super::{AT_ONCE, NOTICED, OUTAGE};
 use crate::bounds::Bounds;
 use crate::lock_load::NAMES;
-use crate::run::{Case, is_wanted, run};
+use crate::run::{Case, run};
 use crate::topology::ClusterTopology;
 
 const TOPOLOGY: &str = "Cluster";
-
-fn start() -> Option<ClusterTopology> {
-    if !is_wanted() {
-        return None;
-    }
-    ClusterTopology::start()
-}
 
 fn failover() -> Bounds {
     Bounds {
@@ -30,9 +23,13 @@ fn failover() -> Bounds {
     }
 }
 
+/// A primary that does not answer for the node timeout, and then is replaced.
+fn lost_primary() -> Bounds {
+    Bounds { degrades_for: Duration::from_secs(1), ..failover() }
+}
+
 #[test]
 fn cluster_kill() {
-    let Some(cluster) = start() else { return };
     let case = Case {
         name: "cluster_kill",
         topology: TOPOLOGY,
@@ -42,12 +39,13 @@ fn cluster_kill() {
         topology.struck_server().kill();
         topology.wait_for_failover();
     };
-    run(case, cluster, failover(), OUTAGE, kill, |t| t.struck_server().restart());
+    run(case, ClusterTopology::start, lost_primary(), OUTAGE, kill, |t| {
+        t.struck_server().restart()
+    });
 }
 
 #[test]
 fn cluster_stop() {
-    let Some(cluster) = start() else { return };
     let case = Case {
         name: "cluster_stop",
         topology: TOPOLOGY,
@@ -57,69 +55,60 @@ fn cluster_stop() {
         topology.struck_server().signal("STOP");
         topology.wait_for_failover();
     };
-    run(case, cluster, failover(), OUTAGE, stop, |t| t.struck_server().signal("CONT"));
+    run(case, ClusterTopology::start, lost_primary(), OUTAGE, stop, |t| {
+        t.struck_server().signal("CONT")
+    });
 }
 
 #[test]
 fn cluster_failover() {
-    let Some(cluster) = start() else { return };
     let case = Case { name: "cluster_failover", topology: TOPOLOGY, fault: "`CLUSTER FAILOVER`" };
-    run(case, cluster, failover(), AT_ONCE, |t| t.fail_over(), |_| ());
+    run(case, ClusterTopology::start, failover(), AT_ONCE, |t| t.fail_over(), |_| ());
 }
 
 /// Moved slots are no failover: no lease is lost, so no grant waits.
 #[test]
 fn cluster_reshard() {
-    let Some(cluster) = start() else { return };
     let case = Case {
         name: "cluster_reshard",
         topology: TOPOLOGY,
         fault: "every used slot of a primary is moved to another",
     };
     let bounds = Bounds { refuses: false, ..Bounds::default() };
-    run(case, cluster, bounds, AT_ONCE, |t| t.reshard(), |_| ());
+    run(case, ClusterTopology::start, bounds, AT_ONCE, |t| t.reshard(), |_| ());
 }
 
+/// As a reshard: keys that move may be degraded, and others not.
 #[test]
 fn cluster_primary() {
-    let Some(cluster) = start() else { return };
     let case = Case {
         name: "cluster_primary",
         topology: TOPOLOGY,
-        fault: "a primary is added with a slot, and removed after 3 s",
+        fault: "a primary is added, gets every used slot of another, and is removed after 3 s",
     };
-    let bounds = Bounds {
-        limits: 0,
-        degrades: false,
-        refuses: false,
-        recovers: Duration::ZERO,
-        ..Bounds::default()
-    };
-    run(case, cluster, bounds, OUTAGE, |t| t.add_primary(), |t| t.remove_primary());
+    let bounds = Bounds { refuses: false, ..Bounds::default() };
+    run(case, ClusterTopology::start, bounds, OUTAGE, |t| t.add_primary(), |t| t.remove_primary());
 }
 
 #[test]
 fn cluster_flush() {
-    let Some(cluster) = start() else { return };
     let case =
         Case { name: "cluster_flush", topology: TOPOLOGY, fault: "`FLUSHALL` on one primary" };
     let bounds = Bounds { forgets: true, loses_blocks: true, ..failover() };
     let flush = |t: &mut ClusterTopology| drop(t.struck_server().command(&["FLUSHALL"]));
-    run(case, cluster, bounds, AT_ONCE, flush, |_| ());
+    run(case, ClusterTopology::start, bounds, AT_ONCE, flush, |_| ());
 }
 
 /// The cluster itself is whole, and has no failover.
 #[test]
 fn cluster_partition() {
-    if !is_wanted() {
-        return;
-    }
-    let Some(cluster) = ClusterTopology::start_behind_proxies() else { return };
     let case = Case {
         name: "cluster_partition",
         topology: TOPOLOGY,
         fault: "all nodes are cut off from one primary without a word for 3 s",
     };
     let cut = |topology: &mut ClusterTopology| topology.set_wire(Fault::Silent);
-    run(case, cluster, Bounds::default(), OUTAGE, cut, |t| t.set_wire(Fault::None));
+    let bounds = Bounds { degrades_for: NOTICED, ..Bounds::default() };
+    let start = ClusterTopology::start_behind_proxies;
+    run(case, start, bounds, OUTAGE, cut, |t| t.set_wire(Fault::None));
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use catraca_testkit::fault_proxy::Fault;
 
-use super::{AT_ONCE, OUTAGE};
+use super::{AT_ONCE, NOTICED, OUTAGE};
 use crate::bounds::Bounds;
 use crate::lock_load::NAMES;
-use crate::run::{Case, is_wanted, run};
+use crate::run::{Case, run};
 use crate::topology::{PostgresPair, Replication};
 
 const TOPOLOGY: &str = "PostgreSQL";
@@ -17,8 +17,15 @@ fn lossless() -> Bounds {
     Bounds {
         deadline: Duration::from_millis(250),
         recovers: Duration::from_secs(4),
+        // The records are on the same server.
+        acts_wait: true,
         ..Bounds::default()
     }
+}
+
+/// The bounds of a server that does not answer for 3 s and loses nothing.
+fn outage() -> Bounds {
+    Bounds { degrades_for: NOTICED, ..lossless() }
 }
 
 /// What a failover to a replica may lose that is not synchronous.
@@ -39,32 +46,23 @@ fn kill_and_promote(pair: &mut PostgresPair) {
 
 #[test]
 fn postgres_kill() {
-    if !is_wanted() {
-        return;
-    }
-    let pair = PostgresPair::start(Replication::Asynchronous);
+    let pair = || Some(PostgresPair::start(Replication::Asynchronous));
     let case = case("postgres_kill", "`kill -9`, restart after 3 s");
-    run(case, pair, lossless(), OUTAGE, |p| p.primary.stop("KILL"), |p| p.primary.run());
+    run(case, pair, outage(), OUTAGE, |p| p.primary.stop("KILL"), |p| p.primary.run());
 }
 
 #[test]
 fn postgres_stop() {
-    if !is_wanted() {
-        return;
-    }
-    let pair = PostgresPair::start(Replication::Asynchronous);
+    let pair = || Some(PostgresPair::start(Replication::Asynchronous));
     let case = case("postgres_stop", "`SIGSTOP` of every process, `SIGCONT` after 3 s");
     let stop = |pair: &mut PostgresPair| pair.primary.signal_all("STOP");
-    run(case, pair, lossless(), OUTAGE, stop, |p| p.primary.signal_all("CONT"));
+    run(case, pair, outage(), OUTAGE, stop, |p| p.primary.signal_all("CONT"));
 }
 
 /// An orderly switch: the primary ends when the replica has everything.
 #[test]
 fn postgres_switch() {
-    if !is_wanted() {
-        return;
-    }
-    let pair = PostgresPair::start(Replication::Asynchronous);
+    let pair = || Some(PostgresPair::start(Replication::Asynchronous));
     let case = case("postgres_switch", "orderly stop of the primary, promotion of the replica");
     let bounds = Bounds { waits_grace: true, ..lossless() };
     let switch = |pair: &mut PostgresPair| {
@@ -76,20 +74,14 @@ fn postgres_switch() {
 
 #[test]
 fn postgres_failover() {
-    if !is_wanted() {
-        return;
-    }
-    let pair = PostgresPair::start(Replication::Asynchronous);
+    let pair = || Some(PostgresPair::start(Replication::Asynchronous));
     let case = case("postgres_failover", "`kill -9`, promotion of the replica");
     run(case, pair, failover(), AT_ONCE, kill_and_promote, |_| ());
 }
 
 #[test]
 fn postgres_sync_failover() {
-    if !is_wanted() {
-        return;
-    }
-    let pair = PostgresPair::start(Replication::Synchronous);
+    let pair = || Some(PostgresPair::start(Replication::Synchronous));
     let case = case("postgres_sync_failover", "`kill -9`, promotion of a synchronous replica");
     let bounds = Bounds { waits_grace: true, ..lossless() };
     run(case, pair, bounds, AT_ONCE, kill_and_promote, |_| ());
@@ -99,10 +91,7 @@ fn postgres_sync_failover() {
 /// with the newer timeline.
 #[test]
 fn postgres_old_primary() {
-    if !is_wanted() {
-        return;
-    }
-    let pair = PostgresPair::start(Replication::Synchronous);
+    let pair = || Some(PostgresPair::start(Replication::Synchronous));
     let case = case(
         "postgres_old_primary",
         "`kill -9`, promotion of a synchronous replica; the old primary returns as a primary",
@@ -119,10 +108,7 @@ fn postgres_old_primary() {
 
 #[test]
 fn postgres_pooler_failover() {
-    if !is_wanted() {
-        return;
-    }
-    let Some(pair) = PostgresPair::start_behind_pooler() else { return };
+    let pair = PostgresPair::start_behind_pooler;
     let case = case(
         "postgres_pooler_failover",
         "behind PgBouncer: `kill -9`, promotion of the replica, and the pooler is reconfigured",
@@ -132,10 +118,7 @@ fn postgres_pooler_failover() {
 
 #[test]
 fn postgres_truncate() {
-    if !is_wanted() {
-        return;
-    }
-    let pair = PostgresPair::start(Replication::Asynchronous);
+    let pair = || Some(PostgresPair::start(Replication::Asynchronous));
     let case = case("postgres_truncate", "`TRUNCATE` of the cells");
     let forgets = true;
     let loses_blocks = true;
@@ -148,28 +131,25 @@ fn postgres_truncate() {
 
 #[test]
 fn postgres_partition() {
-    if !is_wanted() {
-        return;
-    }
-    let pair = PostgresPair::start(Replication::Asynchronous);
+    let pair = || Some(PostgresPair::start(Replication::Asynchronous));
     let fault = "one of three nodes is cut off without a word for 3 s";
     let case = case("postgres_partition", fault);
     let cut = |pair: &mut PostgresPair| pair.set_wire(1, Fault::Silent);
-    run(case, pair, lossless(), OUTAGE, cut, |p| p.set_wire(1, Fault::None));
+    // Records are reached without the proxies.
+    let bounds = Bounds { acts_wait: false, ..outage() };
+    run(case, pair, bounds, OUTAGE, cut, |p| p.set_wire(1, Fault::None));
 }
 
 #[test]
 fn postgres_replica() {
-    if !is_wanted() {
-        return;
-    }
-    let pair = PostgresPair::start(Replication::Asynchronous);
+    let pair = || Some(PostgresPair::start(Replication::Asynchronous));
     let case = case("postgres_replica", "the replica is killed, and returns after 3 s");
     let bounds = Bounds {
         limits: 0,
         degrades: false,
         refuses: false,
         recovers: Duration::ZERO,
+        acts_wait: false,
         ..lossless()
     };
     run(case, pair, bounds, OUTAGE, |p| p.replica.stop("KILL"), |p| p.replica.run());

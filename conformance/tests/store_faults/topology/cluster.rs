@@ -12,8 +12,9 @@ use catraca_testkit::resp::RespValue;
 use crate::load::{KEYS, check_body};
 use crate::run::{Api, Topology};
 
+/// The sections of a node that users are given.
+const EXAMPLE: &str = include_str!("../../../../deploy/redis-cluster/catraca.toml");
 const PRIMARIES: usize = 3;
-const SLOTS: u32 = 16_384;
 const OK: &[u8] = b"OK";
 
 /// A cluster, and where its keys are.
@@ -103,30 +104,23 @@ impl ClusterTopology {
         self.cluster.end_move(slot, to);
     }
 
-    /// Adds a primary and gives it a slot without keys.
+    /// Adds a primary, and moves every slot with keys from the struck primary to it.
     pub fn add_primary(&mut self) {
-        let settings = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
-        let added = RedisServer::start_with(&settings).unwrap();
-        let port = added.port().to_string();
-        self.cluster.servers.push(added);
-        self.cluster.servers[0].command(&["CLUSTER", "MEET", "127.0.0.1", &port]);
-        let all = Some(self.cluster.servers.len().to_string());
-        let known = |one: &RedisServer| one.field(&["CLUSTER", "INFO"], "cluster_known_nodes");
-        until("the new server is known", || {
-            self.cluster.servers.iter().all(|one| known(one) == all)
-        });
-        let used = used_slots(&self.cluster.servers[0]);
-        let free = (0..SLOTS / PRIMARIES as u32).find(|slot| !used.contains(slot));
-        let slot = free.unwrap().to_string();
-        self.move_slot(&slot, 0, self.cluster.servers.len() - 1);
-        self.moved.push(slot);
+        let added = self.cluster.add_primary();
+        for slot in used_slots(&self.cluster.servers[self.struck]) {
+            let slot = slot.to_string();
+            self.move_slot(&slot, self.struck, added);
+            self.moved.push(slot);
+        }
+        assert!(self.moved.len() > 1, "the added primary has no keys");
     }
 
-    /// Takes the slot from the added primary, and removes it.
+    /// Moves the slots back from the added primary, and removes it.
     pub fn remove_primary(&mut self) {
         let added = self.cluster.servers.len() - 1;
-        let slot = self.moved.pop().unwrap();
-        self.move_slot(&slot, added, 0);
+        for slot in std::mem::take(&mut self.moved) {
+            self.move_slot(&slot, added, self.struck);
+        }
         let id = self.cluster.id(added);
         for server in &self.cluster.servers[..added] {
             until("the server is forgotten", || {
@@ -154,6 +148,10 @@ impl ClusterTopology {
 }
 
 impl Topology for ClusterTopology {
+    fn example(&self) -> Option<&'static str> {
+        Some(EXAMPLE)
+    }
+
     fn store_url(&self, node: usize) -> String {
         let servers = &self.cluster.servers;
         let ports: Vec<u16> = match self.wires.is_empty() {

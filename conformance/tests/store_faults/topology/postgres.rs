@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use catraca_testkit::fault_proxy::{Fault, FaultProxy};
 use catraca_testkit::postgres::{PASSWORD, PgBouncer, PostgresServer};
 
-use crate::node::NODES;
+use crate::node::{NODES, RecordsPlace};
 use crate::run::Topology;
 
 /// Whether a commit waits for the replica.
@@ -57,6 +57,12 @@ impl PostgresPair {
         }
     }
 
+    /// The URL of both servers, without proxies.
+    pub fn direct_url(&self) -> String {
+        let [first, second] = [&self.primary, &self.replica].map(|server| server.port);
+        self.url(&format!("127.0.0.1:{first},127.0.0.1:{second}"))
+    }
+
     fn url(&self, hosts: &str) -> String {
         format!("postgres://catraca:{PASSWORD}@{hosts}/postgres")
     }
@@ -75,14 +81,11 @@ impl Topology for PostgresPair {
         }
     }
 
-    fn records_url(&self) -> Option<String> {
-        Some(match &self.pooler {
+    fn records(&self) -> Option<RecordsPlace> {
+        Some(RecordsPlace::Shared(match &self.pooler {
             Some(pooler) => self.url(&format!("127.0.0.1:{}", pooler.port)),
-            None => {
-                let [first, second] = [&self.primary, &self.replica].map(|server| server.port);
-                self.url(&format!("127.0.0.1:{first},127.0.0.1:{second}"))
-            }
-        })
+            None => self.direct_url(),
+        }))
     }
 }
 

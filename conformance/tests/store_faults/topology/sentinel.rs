@@ -10,6 +10,13 @@ use catraca_testkit::resp::RespValue;
 use crate::node::NODES;
 use crate::run::Topology;
 
+/// The sections of a node that users are given.
+const EXAMPLE: &str = include_str!("../../../../deploy/redis-sentinel/catraca.toml");
+/// How many Sentinels there are.
+pub const SENTINELS: usize = 3;
+/// The node that a split leaves with the old primary.
+const MINORITY: usize = 1;
+
 /// Servers and their Sentinels.
 pub struct SentinelTopology {
     pub group: RedisSentinels,
@@ -17,6 +24,9 @@ pub struct SentinelTopology {
     wires: Vec<Vec<FaultProxy>>,
     /// A replica that was added.
     added: Option<RedisServer>,
+    /// The proxy by which everything but one node reaches the first primary, if it can be split
+    /// off; the proxy of that node has no faults.
+    fronts: Option<[FaultProxy; 2]>,
 }
 
 impl SentinelTopology {
@@ -28,7 +38,34 @@ impl SentinelTopology {
             FaultProxy::start(address).unwrap()
         };
         let wires = (0..NODES).map(|_| group.sentinels.iter().map(wire).collect()).collect();
-        Some(Self { group, wires, added: None })
+        Some(Self { group, wires, added: None, fronts: None })
+    }
+
+    /// As `start`; the first primary can be split off together with one node.
+    ///
+    /// Sentinels, replicas and nodes know the primary by the port of a proxy. Sentinels tell the one
+    /// node another port, because its wires replace it.
+    pub fn start_divisible() -> Option<Self> {
+        let (group, front) = RedisSentinels::start_behind_proxy()?;
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let own = FaultProxy::start(local(group.servers[0].port())).unwrap();
+        let ports = [front.address().port(), own.address().port()];
+        let wire = |node: usize, sentinel: &RedisServer| {
+            let address = local(sentinel.port());
+            match node == MINORITY {
+                true => FaultProxy::start_with_ports(address, ports).unwrap(),
+                false => FaultProxy::start(address).unwrap(),
+            }
+        };
+        let wires = |node| group.sentinels.iter().map(|one| wire(node, one)).collect();
+        let wires = (0..NODES).map(wires).collect();
+        Some(Self { group, wires, added: None, fronts: Some([front, own]) })
+    }
+
+    /// Splits the first primary and one node off from everything else, or ends that.
+    pub fn split(&self, fault: Fault) {
+        self.set_wires(MINORITY, fault);
+        self.fronts.iter().for_each(|[front, _]| front.set(fault));
     }
 
     /// Orders a failover through the second Sentinel, and waits until it has a new primary.
@@ -45,7 +82,8 @@ impl SentinelTopology {
 
     /// Waits until the Sentinels have another primary than the first server.
     pub fn wait_for_failover(&self) {
-        let before = Some(self.group.servers[0].port());
+        let front = self.fronts.as_ref().map(|[front, _]| front.address().port());
+        let before = Some(front.unwrap_or(self.group.servers[0].port()));
         until("another primary", || self.group.primary_by(1) != before);
     }
 
@@ -86,6 +124,10 @@ impl SentinelTopology {
 }
 
 impl Topology for SentinelTopology {
+    fn example(&self) -> Option<&'static str> {
+        Some(EXAMPLE)
+    }
+
     fn store_url(&self, node: usize) -> String {
         let wires = &self.wires[node];
         let hosts: Vec<String> = (0..wires.len())

@@ -187,8 +187,6 @@ fn start_server() -> Option<RedisServer> {
     let file = directory.join("redis.conf");
     fs::write(&file, SETTINGS).expect("the temporary directory can be written");
     let file = file.display().to_string();
-    // With a validity factor, a replica is not promoted whose machine was busy for seconds.
-    let timing = ["--cluster-node-timeout", NODE_TIMEOUT, "--cluster-replica-validity-factor", "0"];
-    let args = [&[file.as_str()], &timing[..]].concat();
+    let args = [file.as_str(), "--cluster-node-timeout", NODE_TIMEOUT];
     Some(RedisServer::start_in(directory, &args, Vec::new()))
 }

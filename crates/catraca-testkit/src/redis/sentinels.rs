@@ -5,10 +5,12 @@
 //! each other: an earlier failover would find no quorum.
 
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use super::server::{RedisServer, fresh_directory, program};
 use super::wait::until;
+use crate::fault_proxy::FaultProxy;
 use crate::resp::RespValue;
 
 /// The name of the primary in `sentinel.conf`.
@@ -37,9 +39,31 @@ impl RedisSentinels {
             println!("skipped: no redis-server found");
             return None;
         }
+        let primary = server(&[], passwords.map(|(server, _)| server));
+        let port = primary.port();
+        Some(Self::start_around(primary, port, passwords))
+    }
+
+    /// Starts all of them; replicas and Sentinels reach the initial primary through a proxy, whose
+    /// port is the address of the primary.
+    ///
+    /// # Panics
+    ///
+    /// If the proxy cannot be started.
+    #[expect(clippy::expect_used, reason = "a test cannot run without its proxy")]
+    pub fn start_behind_proxy() -> Option<(Self, FaultProxy)> {
+        program()?;
+        let primary = server(&[], None);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, primary.port()));
+        let proxy = FaultProxy::start(address).expect("loopback has ports");
+        let group = Self::start_around(primary, proxy.address().port(), None);
+        Some((group, proxy))
+    }
+
+    /// Starts replicas and Sentinels of a primary that they reach at this port.
+    fn start_around(primary: RedisServer, port: u16, passwords: Option<(&str, &str)>) -> Self {
         let password = passwords.map(|(server, _)| server);
-        let primary = server(&[], password);
-        let follow = format!("127.0.0.1 {}", primary.port());
+        let follow = format!("127.0.0.1 {port}");
         let replicas = [(); 2].map(|()| server(&["--replicaof", &follow], password));
         let servers: Vec<RedisServer> = [primary].into_iter().chain(replicas).collect();
         until("replicas follow", || {
@@ -47,10 +71,10 @@ impl RedisSentinels {
             let online = |name| follows(name).is_some_and(|state| state.contains("state=online"));
             online("slave0") && online("slave1")
         });
-        let sentinels: Vec<_> = (0..3).map(|_| sentinel(servers[0].port(), passwords)).collect();
+        let sentinels: Vec<_> = (0..3).map(|_| sentinel(port, passwords)).collect();
         let group = Self { servers, sentinels };
         until("Sentinels know each other and the replicas", || group.is_complete());
-        Some(group)
+        group
     }
 
     /// The URL of the group, with all Sentinels.

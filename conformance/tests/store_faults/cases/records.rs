@@ -1,0 +1,69 @@
+//! Redis as the store, while the PostgreSQL of the records fails: callers do not notice, acts count
+//! on every node, and a block that was answered as durable is kept.
+
+use std::time::Duration;
+
+use super::OUTAGE;
+use crate::bounds::Bounds;
+use crate::run::{Case, run};
+use crate::topology::{RedisWithRecords, Replication};
+
+const TOPOLOGY: &str = "Redis, records in PostgreSQL";
+
+fn undisturbed() -> Bounds {
+    Bounds {
+        limits: 0,
+        degrades: false,
+        refuses: false,
+        recovers: Duration::ZERO,
+        records_fail: true,
+        ..Bounds::default()
+    }
+}
+
+fn case(name: &'static str, fault: &'static str) -> Case {
+    Case { name, topology: TOPOLOGY, fault }
+}
+
+#[test]
+fn records_kill() {
+    let start = || RedisWithRecords::start(Replication::Asynchronous);
+    let case = case("records_kill", "`kill -9` of the records, restart after 3 s");
+    let kill = |t: &mut RedisWithRecords| t.records.primary.stop("KILL");
+    run(case, start, undisturbed(), OUTAGE, kill, |t| t.records.primary.run());
+}
+
+#[test]
+fn records_stop() {
+    let start = || RedisWithRecords::start(Replication::Asynchronous);
+    let case = case("records_stop", "`SIGSTOP` of the records, `SIGCONT` after 3 s");
+    let stop = |t: &mut RedisWithRecords| t.records.primary.signal_all("STOP");
+    run(case, start, undisturbed(), OUTAGE, stop, |t| t.records.primary.signal_all("CONT"));
+}
+
+#[test]
+fn records_failover() {
+    let start = || RedisWithRecords::start(Replication::Synchronous);
+    let case = case(
+        "records_failover",
+        "`kill -9` of the records, promotion of a synchronous replica after 3 s",
+    );
+    let kill = |t: &mut RedisWithRecords| t.records.primary.stop("KILL");
+    run(case, start, undisturbed(), OUTAGE, kill, |t| t.promote());
+}
+
+/// Nodes keep their connections to the old primary, which can commit nothing any more.
+#[test]
+fn records_old_primary() {
+    let start = || RedisWithRecords::start(Replication::Synchronous);
+    let case = case(
+        "records_old_primary",
+        "`SIGSTOP` of the records, promotion of a synchronous replica, `SIGCONT` of the old \
+         primary after 3 s",
+    );
+    let stop = |t: &mut RedisWithRecords| {
+        t.records.primary.signal_all("STOP");
+        t.promote();
+    };
+    run(case, start, undisturbed(), OUTAGE, stop, |t| t.records.primary.signal_all("CONT"));
+}
