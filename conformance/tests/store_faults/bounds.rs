@@ -28,9 +28,9 @@ const GENEROUS: &str = "CATRACA_FAULTS_GENEROUS";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeBounds {
     Strict,
-    /// Answers, recoveries and acts may take longer, and a few answers may be degraded without need.
-    /// What callers are promised in any case is judged as ever: answers, limits, blocks, holders and
-    /// fences.
+    /// Answers, recoveries and acts may take longer, and a few answers may be degraded without a
+    /// reason. What callers are promised in any case is judged as ever: answers, limits, blocks,
+    /// holders and fences.
     Generous,
 }
 
@@ -57,9 +57,10 @@ pub struct Bounds {
     /// Whether any answer may be degraded.
     pub degrades: bool,
     /// From the first degraded answer of a fault to the last one, at least: without that, the fault
-    /// has not reached the callers, or nodes have not told them of it.
+    /// has not reached the callers, or nodes have not said so.
     pub degrades_for: Duration,
-    /// Whether acts during the fault count only from its end: nodes have no other way to each other.
+    /// Whether acts during the fault count only from its end: nodes have no other way to each
+    /// other.
     pub acts_wait: bool,
     /// The node that is killed, whose callers have no answers until the end of the fault.
     pub dead_node: Option<usize>,
@@ -171,10 +172,15 @@ impl Bounds {
             bounds.push(("durable again", again, RECORDS_RECOVER + more));
         }
         let exceeded = bounds.iter().filter(|(_, time, bound)| time > bound);
-        exceeded.map(|(what, time, bound)| format!("{what} {time:?}, at most {bound:?}")).collect()
+        let worst = &found.acts.worst;
+        let words = |(what, time, bound): &(&str, Duration, Duration)| match *what {
+            "acts not obeyed" => format!("{what} {time:?}, at most {bound:?}: {worst}"),
+            _ => format!("{what} {time:?}, at most {bound:?}"),
+        };
+        exceeded.map(words).collect()
     }
 
-    /// A fault that nobody noticed was none.
+    /// A fault that no caller noticed was none.
     fn missing_effects(&self, found: &Measures) -> Vec<String> {
         let (shortest, least) = (found.degraded_shortest, self.degrades_for);
         let mut missing = Vec::new();

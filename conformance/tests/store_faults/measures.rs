@@ -31,7 +31,7 @@ pub struct FaultRound {
 pub struct Concerned {
     /// The keys on the server with the fault; `None` if that is the only server.
     pub keys: Option<BTreeSet<usize>>,
-    /// The node that was killed: nobody answers for it until the end of the fault.
+    /// The node that was killed: its callers have no answers until the end of the fault.
     pub node: Option<usize>,
     /// Whether acts need only count from the end of the fault: nodes have no way to each other.
     pub acts_wait: bool,
