@@ -42,6 +42,8 @@ pub struct Act {
     /// Whether the caller is allowed from then on.
     pub allows: bool,
     pub acknowledged: Duration,
+    /// The node that was called.
+    pub node: usize,
     /// The set of keys that was in use.
     pub round: usize,
 }
@@ -159,7 +161,7 @@ mod tests {
     fn act(kind: ActKind, allows: bool) -> Act {
         let customer = "a".to_owned();
         let acknowledged = Duration::from_millis(100);
-        Act { kind, policy: "guard", customer, allows, acknowledged, round: 0 }
+        Act { kind, policy: "guard", customer, allows, acknowledged, node: 0, round: 0 }
     }
 
     fn answer(key: usize, at: u64, allowed: bool) -> ObservedCheck {

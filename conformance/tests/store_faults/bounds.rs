@@ -62,6 +62,9 @@ pub struct Bounds {
     /// Whether acts during the fault count only from its end: nodes have no other way to each
     /// other.
     pub acts_wait: bool,
+    /// The node that is cut off from the store while others are not: what it does counts on them
+    /// from the end of the fault.
+    pub cut_off_node: Option<usize>,
     /// The node that is killed, whose callers have no answers until the end of the fault.
     pub dead_node: Option<usize>,
     /// Whether the records fail, and must have every block that was answered as durable.
@@ -90,6 +93,7 @@ impl Default for Bounds {
             degrades: true,
             degrades_for: Duration::ZERO,
             acts_wait: false,
+            cut_off_node: None,
             dead_node: None,
             records_fail: false,
             double_resource: 0,
@@ -135,9 +139,10 @@ impl Bounds {
         let falling = found.payment.falling + found.resource.falling;
         expect(falling == 0, format!("{falling} fences fell"));
         let passed = found.acts.blocked_passed;
+        let worst = &found.acts.worst;
         expect(
             passed == 0 || self.loses_blocks,
-            format!("{passed} blocked during the fault passed"),
+            format!("{passed} blocked during the fault passed, {worst}"),
         );
         let missing = found.missing_blocks;
         expect(missing == 0, format!("{missing} durable blocks are not in the records"));
@@ -243,6 +248,9 @@ impl Bounds {
         };
         if self.acts_wait {
             words += " · acts count within 1 s after the end";
+        }
+        if self.cut_off_node.is_some() {
+            words += " · acts of the cut off node count within 1 s after the end";
         }
         if self.dead_node.is_some() {
             words += " · callers of the killed node have no answer until the end";
