@@ -285,3 +285,54 @@ fn not_measured(found: &Measures, times: TimeBounds) -> Vec<String> {
     let missing = needs.into_iter().filter(|(is_met, _)| !is_met);
     missing.map(|(_, what)| format!("not measured: {what}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acts::ActHistory;
+    use crate::load::LoadHistory;
+    use crate::lock_history::LockHistory;
+    use crate::measures::{Concerned, FaultRound};
+
+    /// The figures of a run in which nothing happened.
+    fn nothing() -> Measures {
+        let history = LoadHistory {
+            checks: Vec::new(),
+            payment: LockHistory::default(),
+            resource: LockHistory::default(),
+            acts: ActHistory { open: 3, ..ActHistory::default() },
+        };
+        let [fault, mended, calm] = [5, 6, 9].map(Duration::from_secs);
+        Measures::new(&history, &[FaultRound { fault, mended, calm }], &Concerned::default())
+    }
+
+    #[test]
+    fn a_run_without_load_or_an_effect_of_its_fault_fails() {
+        let bounds = Bounds { degrades_for: Duration::from_secs(1), ..Bounds::default() };
+        for times in [TimeBounds::Strict, TimeBounds::Generous] {
+            let broken = bounds.violations(&nothing(), times).join("; ");
+            for part in [
+                "not measured: 0 checks a second",
+                "not measured: 20 keys were not used up",
+                "not measured: no lock of a kind was granted",
+                "not measured: no unseen blocked caller called",
+                "not measured: 3 acts were never acknowledged",
+                "degraded for 0ns only, at least 1s are due",
+                "no request for a lock was refused",
+            ] {
+                assert!(broken.contains(part), "{part}: {broken}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_other_servers_are_judged_on_a_slow_machine_too() {
+        let exceeds = |count: usize, times: TimeBounds| {
+            let found = Measures { degraded_elsewhere: count, answers_elsewhere: 100, ..nothing() };
+            let broken = Bounds::default().violations(&found, times);
+            broken.iter().any(|one| one.contains("degraded answers of other servers"))
+        };
+        assert!(exceeds(1, TimeBounds::Strict) && !exceeds(0, TimeBounds::Strict));
+        assert!(exceeds(11, TimeBounds::Generous) && !exceeds(10, TimeBounds::Generous));
+    }
+}
