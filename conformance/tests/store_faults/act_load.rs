@@ -161,7 +161,9 @@ impl Actor {
             return;
         }
         let acknowledged = self.state.now();
-        let act = Act { kind, policy, customer, allows, acknowledged, round: self.round };
+        let node = self.node;
+        let round = self.round;
+        let act = Act { kind, policy, customer, allows, acknowledged, node, round };
         let mut history = self.state.acts.lock().unwrap();
         history.open -= 1;
         history.acts.push(act);

@@ -42,6 +42,8 @@ pub struct Act {
     /// Whether the caller is allowed from then on.
     pub allows: bool,
     pub acknowledged: Duration,
+    /// The node that was called.
+    pub node: usize,
     /// The set of keys that was in use.
     pub round: usize,
 }
@@ -72,6 +74,8 @@ pub struct ActFindings {
     pub longest_wait: Duration,
     /// Acts after whose acknowledgement no check was answered.
     pub unobserved: usize,
+    /// The act that was obeyed last, and the node that did not obey.
+    pub worst: String,
     /// How many answers let a blocked caller pass later than a second after the block.
     pub blocked_passed: usize,
 }
@@ -92,6 +96,7 @@ impl ActHistory {
         let mut longest = ActKind::ALL.map(|kind| (kind.name(), Duration::ZERO));
         let mut observed = vec![false; self.acts.len()];
         let mut blocked_passed = 0;
+        let mut worst = (Duration::ZERO, String::new());
         let answered =
             |check: &&ObservedCheck| check.caller == CallerKind::Act && check.status == 200;
         for check in checks.iter().filter(answered) {
@@ -103,6 +108,9 @@ impl ActHistory {
             let late = check.sent.saturating_sub(counts_from(act));
             let kind = &mut longest[ActKind::ALL.iter().position(|k| *k == act.kind).unwrap()].1;
             *kind = late.max(*kind);
+            if late > worst.0 {
+                worst = (late, format!("{} on node {}", act.customer, check.node));
+            }
             blocked_passed += usize::from(check.allowed && late > Duration::from_secs(1));
         }
         ActFindings {
@@ -110,6 +118,7 @@ impl ActHistory {
             open: self.open,
             refused: self.refused,
             longest_wait: self.longest_wait,
+            worst: worst.1,
             unobserved: observed.iter().filter(|one| !**one).count(),
             blocked_passed,
         }
@@ -152,7 +161,7 @@ mod tests {
     fn act(kind: ActKind, allows: bool) -> Act {
         let customer = "a".to_owned();
         let acknowledged = Duration::from_millis(100);
-        Act { kind, policy: "guard", customer, allows, acknowledged, round: 0 }
+        Act { kind, policy: "guard", customer, allows, acknowledged, node: 0, round: 0 }
     }
 
     fn answer(key: usize, at: u64, allowed: bool) -> ObservedCheck {

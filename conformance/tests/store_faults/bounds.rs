@@ -28,9 +28,9 @@ const GENEROUS: &str = "CATRACA_FAULTS_GENEROUS";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeBounds {
     Strict,
-    /// Answers, recoveries and acts may take longer, and a few answers may be degraded without need.
-    /// What callers are promised in any case is judged as ever: answers, limits, blocks, holders and
-    /// fences.
+    /// Answers, recoveries and acts may take longer, and a few answers may be degraded without a
+    /// reason. What callers are promised in any case is judged as ever: answers, limits, blocks,
+    /// holders and fences.
     Generous,
 }
 
@@ -57,10 +57,14 @@ pub struct Bounds {
     /// Whether any answer may be degraded.
     pub degrades: bool,
     /// From the first degraded answer of a fault to the last one, at least: without that, the fault
-    /// has not reached the callers, or nodes have not told them of it.
+    /// has not reached the callers, or nodes have not said so.
     pub degrades_for: Duration,
-    /// Whether acts during the fault count only from its end: nodes have no other way to each other.
+    /// Whether acts during the fault count only from its end: nodes have no other way to each
+    /// other.
     pub acts_wait: bool,
+    /// The node that is cut off from the store while others are not: what it does counts on them
+    /// from the end of the fault.
+    pub cut_off_node: Option<usize>,
     /// The node that is killed, whose callers have no answers until the end of the fault.
     pub dead_node: Option<usize>,
     /// Whether the records fail, and must have every block that was answered as durable.
@@ -89,6 +93,7 @@ impl Default for Bounds {
             degrades: true,
             degrades_for: Duration::ZERO,
             acts_wait: false,
+            cut_off_node: None,
             dead_node: None,
             records_fail: false,
             double_resource: 0,
@@ -134,9 +139,10 @@ impl Bounds {
         let falling = found.payment.falling + found.resource.falling;
         expect(falling == 0, format!("{falling} fences fell"));
         let passed = found.acts.blocked_passed;
+        let worst = &found.acts.worst;
         expect(
             passed == 0 || self.loses_blocks,
-            format!("{passed} blocked during the fault passed"),
+            format!("{passed} blocked during the fault passed, {worst}"),
         );
         let missing = found.missing_blocks;
         expect(missing == 0, format!("{missing} durable blocks are not in the records"));
@@ -171,10 +177,15 @@ impl Bounds {
             bounds.push(("durable again", again, RECORDS_RECOVER + more));
         }
         let exceeded = bounds.iter().filter(|(_, time, bound)| time > bound);
-        exceeded.map(|(what, time, bound)| format!("{what} {time:?}, at most {bound:?}")).collect()
+        let worst = &found.acts.worst;
+        let words = |(what, time, bound): &(&str, Duration, Duration)| match *what {
+            "acts not obeyed" => format!("{what} {time:?}, at most {bound:?}: {worst}"),
+            _ => format!("{what} {time:?}, at most {bound:?}"),
+        };
+        exceeded.map(words).collect()
     }
 
-    /// A fault that nobody noticed was none.
+    /// A fault that no caller noticed was none.
     fn missing_effects(&self, found: &Measures) -> Vec<String> {
         let (shortest, least) = (found.degraded_shortest, self.degrades_for);
         let mut missing = Vec::new();
@@ -238,6 +249,9 @@ impl Bounds {
         if self.acts_wait {
             words += " · acts count within 1 s after the end";
         }
+        if self.cut_off_node.is_some() {
+            words += " · acts of the cut off node count within 1 s after the end";
+        }
         if self.dead_node.is_some() {
             words += " · callers of the killed node have no answer until the end";
         }
@@ -270,4 +284,55 @@ fn not_measured(found: &Measures, times: TimeBounds) -> Vec<String> {
     ];
     let missing = needs.into_iter().filter(|(is_met, _)| !is_met);
     missing.map(|(_, what)| format!("not measured: {what}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acts::ActHistory;
+    use crate::load::LoadHistory;
+    use crate::lock_history::LockHistory;
+    use crate::measures::{Concerned, FaultRound};
+
+    /// The figures of a run in which nothing happened.
+    fn nothing() -> Measures {
+        let history = LoadHistory {
+            checks: Vec::new(),
+            payment: LockHistory::default(),
+            resource: LockHistory::default(),
+            acts: ActHistory { open: 3, ..ActHistory::default() },
+        };
+        let [fault, mended, calm] = [5, 6, 9].map(Duration::from_secs);
+        Measures::new(&history, &[FaultRound { fault, mended, calm }], &Concerned::default())
+    }
+
+    #[test]
+    fn a_run_without_load_or_an_effect_of_its_fault_fails() {
+        let bounds = Bounds { degrades_for: Duration::from_secs(1), ..Bounds::default() };
+        for times in [TimeBounds::Strict, TimeBounds::Generous] {
+            let broken = bounds.violations(&nothing(), times).join("; ");
+            for part in [
+                "not measured: 0 checks a second",
+                "not measured: 20 keys were not used up",
+                "not measured: no lock of a kind was granted",
+                "not measured: no unseen blocked caller called",
+                "not measured: 3 acts were never acknowledged",
+                "degraded for 0ns only, at least 1s are due",
+                "no request for a lock was refused",
+            ] {
+                assert!(broken.contains(part), "{part}: {broken}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_other_servers_are_judged_on_a_slow_machine_too() {
+        let exceeds = |count: usize, times: TimeBounds| {
+            let found = Measures { degraded_elsewhere: count, answers_elsewhere: 100, ..nothing() };
+            let broken = Bounds::default().violations(&found, times);
+            broken.iter().any(|one| one.contains("degraded answers of other servers"))
+        };
+        assert!(exceeds(1, TimeBounds::Strict) && !exceeds(0, TimeBounds::Strict));
+        assert!(exceeds(11, TimeBounds::Generous) && !exceeds(10, TimeBounds::Generous));
+    }
 }

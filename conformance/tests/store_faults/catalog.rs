@@ -78,7 +78,8 @@ mod tests {
     #[test]
     fn addresses_and_times_of_an_example_are_replaced_and_the_rest_is_kept() {
         let example = "[store]\nurl = \"redis://a\" # all\ndeadline = \"50ms\"\n[records]\n\
-                       url = \"postgres://b\"\n[locks.kind.payment]\nttl = \"30s\"\nttl_max = \"1m\"\n";
+                       url = \"postgres://b\"\n[locks.kind.payment]\nttl = \"30s\"\n\
+                       ttl_max = \"1m\"\n";
         let records = RecordsPlace::Shared("postgres://c".to_owned());
         let text = write(Some(example), ("redis://d", "x = 1"), &records, Path::new("f"));
         let expected = "[store]\nurl = \"redis://d\"\nx = 1\ndeadline = \"50ms\"\n[records]\n\

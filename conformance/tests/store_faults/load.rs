@@ -132,7 +132,7 @@ impl Load {
         self.state.now()
     }
 
-    /// Marks the start of the fault, during which every node is told of acts. With
+    /// Marks the start of the fault, during which operators act on every node. With
     /// `makes_durable`, further blocks follow.
     pub fn mark_fault(&mut self, makes_durable: bool) {
         self.state.struck.store(true, Ordering::Release);

@@ -25,7 +25,7 @@ pub struct LockHistory {
     pub refused: Vec<RefusedLock>,
 }
 
-/// A request for a lock that failed, though nobody holds the name.
+/// A request for a lock that failed, though the name is free or not known.
 #[derive(Clone, Copy, Debug)]
 pub struct RefusedLock {
     pub node: usize,

@@ -31,10 +31,12 @@ pub struct FaultRound {
 pub struct Concerned {
     /// The keys on the server with the fault; `None` if that is the only server.
     pub keys: Option<BTreeSet<usize>>,
-    /// The node that was killed: nobody answers for it until the end of the fault.
+    /// The node that was killed: its callers have no answers until the end of the fault.
     pub node: Option<usize>,
     /// Whether acts need only count from the end of the fault: nodes have no way to each other.
     pub acts_wait: bool,
+    /// The node whose acts need only count from then on.
+    pub cut_off_node: Option<usize>,
     /// Blocks that were answered as durable and that the records lack.
     pub missing_blocks: usize,
 }
@@ -119,9 +121,10 @@ impl Measures {
         });
         let mut measures = Self {
             load: LoadFigures::new(history, rounds),
-            acts: acts.findings(checks, |act| match concerned.acts_wait {
-                true => act.acknowledged.max(rounds[act.round].mended),
-                false => act.acknowledged,
+            acts: acts.findings(checks, |act| {
+                let waits = concerned.acts_wait || concerned.cut_off_node == Some(act.node);
+                let end = if waits { rounds[act.round].mended } else { Duration::ZERO };
+                act.acknowledged.max(end)
             }),
             missing_blocks: concerned.missing_blocks,
             durable_blocks: acts.durable.len(),

@@ -79,7 +79,7 @@ mod tests {
             for cell in &cells[1..] {
                 let cases: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
                 let has_reason = cell.strip_prefix("no: ").is_some_and(|why| why.len() > 5);
-                assert!(has_reason != !cases.is_empty(), "a case or a reason: {cell} in {line}");
+                assert_eq!(has_reason, cases.is_empty(), "a case or a reason: {cell} in {line}");
                 named.extend(cases);
             }
         }

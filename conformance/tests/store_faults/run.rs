@@ -187,6 +187,7 @@ fn run_schedule<T: Topology>(
         keys: topology.struck_keys(),
         node: bounds.dead_node,
         acts_wait: bounds.acts_wait,
+        cut_off_node: bounds.cut_off_node,
         missing_blocks: match bounds.records_fail {
             true => missing_blocks(&history.acts.durable, &topology.recorded_blocks()),
             false => 0,

@@ -176,8 +176,8 @@ async fn pump(
     }
 }
 
-/// Takes the bytes but for digits at the end, which may be the beginning of a port, and replaces the
-/// port in them. A message does not end with a digit.
+/// Takes the bytes but for digits at the end, which may be the beginning of a port, and replaces
+/// the port in them. A message does not end with a digit.
 fn replace_port(bytes: &mut Vec<u8>, [from, to]: [u16; 2]) -> Vec<u8> {
     let end = bytes.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |last| last + 1);
     let mut taken: Vec<u8> = bytes.drain(..end).collect();

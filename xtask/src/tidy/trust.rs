@@ -1,6 +1,6 @@
-//! `docs/trust.md`, `docs/quiet-failures.md`, `docs/sources.md` and `docs/guarantees.md`: every test
-//! that the tables name must exist, by its file, its function, or the title of a scenario or of a
-//! test for Node.
+//! `docs/trust.md`, `docs/quiet-failures.md`, `docs/sources.md` and `docs/guarantees.md`: every
+//! test that the tables name must exist, by its file, its function, or the title of a scenario or
+//! of a test for Node.
 //!
 //! Must not judge whether the test holds what the row says.
 

@@ -136,7 +136,7 @@ fn postgres_partition() {
     let case = case("postgres_partition", fault);
     let cut = |pair: &mut PostgresPair| pair.set_wire(1, Fault::Silent);
     // Records are reached without the proxies.
-    let bounds = Bounds { acts_wait: false, ..outage() };
+    let bounds = Bounds { acts_wait: false, cut_off_node: Some(1), ..outage() };
     run(case, pair, bounds, OUTAGE, cut, |p| p.set_wire(1, Fault::None));
 }
 

@@ -93,7 +93,8 @@ fn redis_partition() {
         fault: "one of three nodes is cut off without a word for 3 s",
     };
     let cut = |redis: &mut SingleRedis| redis.set_wire(1, Fault::Silent);
-    run(case, redis, outage(), OUTAGE, cut, |r| r.set_wire(1, Fault::None));
+    let bounds = Bounds { cut_off_node: Some(1), ..outage() };
+    run(case, redis, bounds, OUTAGE, cut, |r| r.set_wire(1, Fault::None));
 }
 
 /// A node that dies has no part in what the others count.

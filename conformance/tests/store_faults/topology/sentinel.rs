@@ -43,8 +43,8 @@ impl SentinelTopology {
 
     /// As `start`; the first primary can be split off together with one node.
     ///
-    /// Sentinels, replicas and nodes know the primary by the port of a proxy. Sentinels tell the one
-    /// node another port, because its wires replace it.
+    /// Sentinels, replicas and nodes know the primary by the port of a proxy. The one node gets
+    /// another port from the Sentinels, because its wires replace it.
     pub fn start_divisible() -> Option<Self> {
         let (group, front) = RedisSentinels::start_behind_proxy()?;
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
