@@ -20,22 +20,24 @@ const TYPES: &str = "sdk/typescript/src/generated/api.ts";
 /// Node 18 and Bun, for the smoke tests.
 const RUNTIMES: &str = "sdk/typescript/runtimes";
 /// What the package and its tests read.
-const COPIED: [&str; 6] = [
+const COPIED: [&str; 7] = [
     "sdk/typescript/",
     "sdk/testdata/",
     "examples/",
+    "crates/catraca/examples/",
     "presets/",
     "docs/guide/",
     "docs/openapi.json",
 ];
 /// What a former run has left.
-const STALE: [&str; 8] = [
+const STALE: [&str; 9] = [
     "sdk/typescript/src",
     "sdk/typescript/test",
     "sdk/typescript/dist",
     "sdk/typescript/test-build",
     "sdk/testdata",
     "examples",
+    "crates",
     "presets",
     "docs",
 ];

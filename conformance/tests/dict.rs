@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use catraca::{
-    BucketObservation, Catalog, Check, Engine, ManualClock, Outcome, Settle, Subject, Time,
+    BucketObservation, Catalog, Check, Credit, Engine, ManualClock, Outcome, Settle, Subject, Time,
 };
 use catraca_conformance::dict_simulator::{DictSimulator, Lookup};
 
@@ -175,7 +175,8 @@ impl Day {
                 let caller = [("participant", &*lookup.participant), ("payer", &*lookup.payer)];
                 let subject = Subject::from(caller);
                 let reference = &lookup.reference;
-                let credit = self.engine.credit("default", reference, "payment", &subject).unwrap();
+                let call = Credit::new(reference, "payment", &subject);
+                let credit = self.engine.credit(&call).unwrap();
                 // Without limits, denied lookups are sent too, and have no reference.
                 assert!(credit.is_ok() || !self.is_limited, "{credit:?}");
             }

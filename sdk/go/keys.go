@@ -1,6 +1,7 @@
 package catraca
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -25,8 +26,13 @@ func PeerAddress() Key {
 // ForwardedAddress adds the client's address as "ip", for a server behind proxies. It reads
 // X-Forwarded-For only if the connection comes from a trusted address, such as "10.0.0.0/8", and
 // takes the first address from the right that is not trusted. An entry that is no address ends the
-// search: the trusted proxy that wrote it is then the client.
+// search: the trusted proxy that wrote it is then the client. Without a trusted address it is an
+// error: the header would never be read, and behind a proxy all clients would share one counter.
 func ForwardedAddress(trusted ...string) (Key, error) {
+	if len(trusted) == 0 {
+		return nil, errors.New("catraca: ForwardedAddress trusts no proxy, so it would never read X-Forwarded-For: " +
+			"name the addresses of the proxies, or use PeerAddress")
+	}
 	ranges, err := parseRanges(trusted)
 	if err != nil {
 		return nil, err

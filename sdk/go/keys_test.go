@@ -2,6 +2,7 @@ package catraca
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -45,6 +46,8 @@ func TestTheForwardedAddressIsTheFirstUntrustedOneFromTheRight(t *testing.T) {
 	}
 	_, err = ForwardedAddress("10.0.0.0/99")
 	expect(t, err != nil, "a wrong range", err)
+	_, err = ForwardedAddress()
+	expect(t, err != nil && strings.Contains(err.Error(), "PeerAddress"), "no trusted proxy", err)
 }
 
 func TestThePeerAddressIgnoresHeaders(t *testing.T) {

@@ -19,6 +19,7 @@ use crate::time::Time;
 
 /// Why a credit is not applied. The first reason that holds is reported, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CreditRejection {
     /// The reference is unknown or has expired.
     Unknown,
@@ -31,6 +32,26 @@ pub enum CreditRejection {
     /// No charged bucket gives credit for this event and outcome.
     NotCreditable,
 }
+
+impl CreditRejection {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::Unknown,
+        Self::OtherSubject,
+        Self::Duplicate,
+        Self::NotSettled,
+        Self::NotCreditable,
+    ];
+}
+
+// A new variant does not compile here, so that it gets a place in the list.
+const _: () = match CreditRejection::ALL[CreditRejection::ALL.len() - 1] {
+    CreditRejection::Unknown
+    | CreditRejection::OtherSubject
+    | CreditRejection::Duplicate
+    | CreditRejection::NotSettled
+    | CreditRejection::NotCreditable => (),
+};
 
 /// The batch of a credit.
 #[derive(Clone, Debug)]

@@ -16,6 +16,7 @@ pub use reason::Reason;
 
 /// The result of a check or a peek.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Decision {
     /// Whether the request is allowed.
     pub allowed: bool,
@@ -126,6 +127,31 @@ pub struct WindowQuota {
 }
 
 impl Decision {
+    /// A decision that no policy made, such as that of a client without its server.
+    #[doc(hidden)]
+    pub fn without_policy(allowed: bool, reason: Reason, revision: Name, at: Time) -> Self {
+        Self {
+            allowed,
+            reason,
+            policy: None,
+            limit: None,
+            remaining: None,
+            reset_after: None,
+            retry_after: None,
+            blocked_until: None,
+            mode: Mode::Enforce,
+            degraded: false,
+            cached: false,
+            revision,
+            message: None,
+            status: None,
+            ticket: None,
+            unlisted: false,
+            at,
+            rows: SmallVec::new(),
+        }
+    }
+
     /// The row whose policy and numbers the decision has: the first enforcing one that does not
     /// fit; if allowed, the enforcing one with the smallest share of its limit left, the first if
     /// several are equal.

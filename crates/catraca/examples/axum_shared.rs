@@ -18,7 +18,7 @@ use catraca::tower::RateLimitLayer;
 pub async fn application(client: ClientBuilder) -> Result<Router, Box<dyn Error>> {
     // glue: begin
     let client = client.caller("axum-shared/1").build()?;
-    for warning in client.verify(&["login"]).await? {
+    for warning in client.verify(&["login"]).await {
         eprintln!("{}: {warning}", warning.name());
     }
     let limit = RateLimitLayer::new(client, "login").by_peer_address();

@@ -171,13 +171,18 @@ impl App {
     /// Runs an operation and reports its events. No caller waits for their records.
     #[inline]
     async fn run<X: Exchange>(&self, mut exchange: X) -> Result<X::Answer, Error> {
-        let (answer, events) = self.drive(&mut exchange).await;
+        self.run_exchange(&mut exchange).await
+    }
+
+    /// Like [`Self::run`], for an exchange that has more than its answer.
+    async fn run_exchange<X: Exchange>(&self, exchange: &mut X) -> Result<X::Answer, Error> {
+        let (answer, events) = self.drive(exchange).await;
         for event in events.iter() {
             self.record_later(event);
             self.engine().emit(event);
         }
         let answer = answer?;
-        self.report_summary(&exchange, &answer);
+        self.report_summary(exchange, &answer);
         Ok(answer)
     }
 

@@ -37,7 +37,7 @@ use crate::limiter::Limiter;
 use crate::settlement::{CreditResult, Settlement};
 use blocked_checks::BlockedChecks;
 use check_queue::CheckQueue;
-use fail_mode::LocalFailureWarning;
+use fail_mode::{LocalFailureWarning, OutageLog};
 use request_bodies::{CheckBody, CreditRequestBody, SettleBody, to_json};
 use transport::{HttpCall, Repeat, Transport};
 use verify::AddressWatch;
@@ -71,6 +71,7 @@ struct ClientParts {
     blocked: BlockedChecks,
     addresses: AddressWatch,
     local_failure: LocalFailureWarning,
+    outage: OutageLog,
 }
 
 impl Client {
@@ -132,6 +133,7 @@ impl Client {
         let asked_at = Instant::now();
         match self.send_check(check, asked_at).await {
             Ok(decision) => {
+                self.parts.outage.on_answer(transport.server());
                 self.parts.blocked.note(check, &decision, asked_at);
                 Ok(decision)
             }
@@ -176,7 +178,11 @@ impl Client {
         check: &Check<'_>,
         error: ClientError,
     ) -> Result<Decision, ClientError> {
-        let now = self.parts.transport.now();
+        let transport = &self.parts.transport;
+        if error.is_unavailable() {
+            self.parts.outage.on_unavailable(transport.server(), &self.fail_mode, &error);
+        }
+        let now = transport.now();
         self.fail_mode.decide(check, error, now, &self.parts.local_failure)
     }
 

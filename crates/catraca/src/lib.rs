@@ -136,6 +136,21 @@ pub use catraca_core as core;
 /// ```
 ///
 pub use catraca_core::cell::block::BlockProposal;
+/// Why a credit gave nothing back.
+///
+/// ```
+/// # #[cfg(feature = "settle")] {
+/// use catraca::{Catalog, Credit, CreditRejection, Engine, Subject};
+///
+/// let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?);
+/// let subject = Subject::from([("ip", "198.51.100.7")]);
+/// let rejected = engine.credit(&Credit::new("never-checked", "payment", &subject))?;
+/// assert_eq!(rejected, Err(CreditRejection::Unknown));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+pub use catraca_core::credit_plan::CreditRejection;
 /// Whether a caller may pass, and what each policy says about it.
 ///
 /// ```

@@ -5,6 +5,7 @@
 //! operators do (block, reset, reload) is not part of it.
 
 mod gate;
+mod held_ticket;
 #[cfg(any(feature = "client", feature = "shared", feature = "tower"))]
 mod wait;
 
@@ -12,11 +13,13 @@ use std::future::Future;
 use std::sync::Arc;
 
 use catraca_core::decision::Decision;
+use catraca_core::outcome::Outcome;
+use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 
 #[cfg(feature = "shared")]
-use crate::app::{App, AppError};
-use crate::engine::{Credit, Engine, Settle};
+use crate::app::{App, AppError, SettleAnswer};
+use crate::engine::{CheckRef, Credit, Engine, GateError, Settle};
 use crate::error::Error;
 use crate::settlement::{CreditResult, Settlement};
 use crate::store::Store;
@@ -24,6 +27,8 @@ use crate::store::Store;
 use crate::store::StoreError;
 
 pub use gate::LimiterGate;
+#[doc(hidden)]
+pub use held_ticket::{HeldCheck, HeldTicket};
 #[cfg(any(feature = "client", feature = "shared", feature = "tower"))]
 pub use wait::check_until_ready;
 
@@ -66,6 +71,41 @@ pub trait Limiter: Send + Sync {
         &self,
         call: &Credit<'_, '_>,
     ) -> impl Future<Output = Result<CreditResult, Error>> + Send;
+
+    /// A check whose ticket does not leave the process.
+    #[doc(hidden)]
+    fn check_held(
+        &self,
+        check: &Check<'_>,
+    ) -> impl Future<Output = Result<HeldCheck, Error>> + Send {
+        async { Ok(HeldCheck::sealed(self.check(check).await?)) }
+    }
+
+    /// Settles the ticket of [`Self::check_held`].
+    #[doc(hidden)]
+    fn settle_held(
+        &self,
+        namespace: &str,
+        ticket: HeldTicket,
+        outcome: &Outcome,
+    ) -> impl Future<Output = Result<Settlement, Error>> + Send {
+        async move {
+            match ticket {
+                HeldTicket::Sealed(ticket) => {
+                    let check = CheckRef::Ticket(&ticket);
+                    self.settle(&Settle { namespace, check, outcome }).await
+                }
+                HeldTicket::Unsealed(_) => Err(Refusal::BadTicket.into()),
+            }
+        }
+    }
+
+    /// The error of a gate that the catalog does not declare. A limiter that does not know its
+    /// catalog, such as the client of a server, finds none.
+    #[doc(hidden)]
+    fn find_gate(&self, _gate: &str) -> Result<(), GateError> {
+        Ok(())
+    }
 }
 
 impl<S: Store> Limiter for Engine<S> {
@@ -82,7 +122,29 @@ impl<S: Store> Limiter for Engine<S> {
     }
 
     async fn credit(&self, call: &Credit<'_, '_>) -> Result<CreditResult, Error> {
-        self.credit(call.namespace, call.reference, call.event, call.subject)
+        self.credit(call)
+    }
+
+    async fn check_held(&self, check: &Check<'_>) -> Result<HeldCheck, Error> {
+        self.check_unsealed(check).map(HeldCheck::unsealed)
+    }
+
+    async fn settle_held(
+        &self,
+        namespace: &str,
+        ticket: HeldTicket,
+        outcome: &Outcome,
+    ) -> Result<Settlement, Error> {
+        match ticket {
+            HeldTicket::Unsealed(ticket) => self.settle_unsealed(namespace, *ticket, outcome),
+            HeldTicket::Sealed(ticket) => {
+                self.settle(&Settle { namespace, check: CheckRef::Ticket(&ticket), outcome })
+            }
+        }
+    }
+
+    fn find_gate(&self, gate: &str) -> Result<(), GateError> {
+        self.gate_attributes(gate).map(drop)
     }
 }
 
@@ -97,16 +159,44 @@ impl Limiter for App {
     }
 
     async fn settle(&self, call: &Settle<'_>) -> Result<Settlement, Error> {
-        match self.settle(call).await {
-            Ok(answer) => Ok(answer.settlement),
-            Err(AppError::Call(error)) => Err(error),
-            // The thread that applied it ended without a result.
-            Err(error) => Err(StoreError::unavailable(error.to_string()).into()),
-        }
+        settlement_of(self.settle(call).await)
     }
 
     async fn credit(&self, call: &Credit<'_, '_>) -> Result<CreditResult, Error> {
         self.credit(call).await
+    }
+
+    async fn check_held(&self, check: &Check<'_>) -> Result<HeldCheck, Error> {
+        self.check_unsealed(check).await.map(HeldCheck::unsealed)
+    }
+
+    async fn settle_held(
+        &self,
+        namespace: &str,
+        ticket: HeldTicket,
+        outcome: &Outcome,
+    ) -> Result<Settlement, Error> {
+        settlement_of(match ticket {
+            HeldTicket::Unsealed(ticket) => self.settle_unsealed(namespace, *ticket, outcome).await,
+            HeldTicket::Sealed(ticket) => {
+                let check = CheckRef::Ticket(&ticket);
+                self.settle(&Settle { namespace, check, outcome }).await
+            }
+        })
+    }
+
+    fn find_gate(&self, gate: &str) -> Result<(), GateError> {
+        self.engine().gate_attributes(gate).map(drop)
+    }
+}
+
+#[cfg(feature = "shared")]
+fn settlement_of(answer: Result<SettleAnswer, AppError>) -> Result<Settlement, Error> {
+    match answer {
+        Ok(answer) => Ok(answer.settlement),
+        Err(AppError::Call(error)) => Err(error),
+        // The thread that applied it ended without a result.
+        Err(error) => Err(StoreError::unavailable(error.to_string()).into()),
     }
 }
 
@@ -140,6 +230,26 @@ macro_rules! limiter_behind_pointer {
                 call: &Credit<'_, '_>,
             ) -> impl Future<Output = Result<CreditResult, Error>> + Send {
                 L::credit(self, call)
+            }
+
+            fn check_held(
+                &self,
+                check: &Check<'_>,
+            ) -> impl Future<Output = Result<HeldCheck, Error>> + Send {
+                L::check_held(self, check)
+            }
+
+            fn settle_held(
+                &self,
+                namespace: &str,
+                ticket: HeldTicket,
+                outcome: &Outcome,
+            ) -> impl Future<Output = Result<Settlement, Error>> + Send {
+                L::settle_held(self, namespace, ticket, outcome)
+            }
+
+            fn find_gate(&self, gate: &str) -> Result<(), GateError> {
+                L::find_gate(self, gate)
             }
         }
     )*};

@@ -61,6 +61,7 @@ use wait_queues::WaitQueues;
 
 pub use acquire::LockAttempt;
 pub use admin::{LeaseFilter, LockPage, LockStats, LockTotals, StatsRow};
+pub use catraca_core::lock::LockTerms;
 pub use guard::Lock;
 pub use holder::Confirmation;
 pub use local_locks::LocalLocks;

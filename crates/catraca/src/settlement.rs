@@ -42,6 +42,7 @@ use crate::event::SubjectKey;
 
 /// The result of a settle.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settlement {
     /// Whether the settle was applied, repeated or too late.
     pub state: SettleState,
@@ -70,6 +71,7 @@ pub enum SettleState {
 
 /// One row of a settle.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettledRow {
     /// The policy.
     pub policy: Name,
@@ -102,6 +104,7 @@ pub type BlockResult = Vec<(SubjectKey, BlockReply)>;
 
 /// The level of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BucketState {
     /// The policy.
     pub policy: Name,
@@ -125,6 +128,7 @@ pub struct BucketState {
 
 /// What a reconcile did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reconciliation {
     /// How each bucket changed.
     pub drifts: Vec<Drift>,
@@ -134,6 +138,7 @@ pub struct Reconciliation {
 
 /// A state of the upstream for which this engine has no bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SkippedState {
     /// The policy, as the upstream names it.
     pub policy: String,
@@ -144,6 +149,7 @@ pub struct SkippedState {
 
 /// How a reconcile changed one bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Drift {
     /// The policy.
     pub policy: Name,

@@ -7,7 +7,8 @@
 //! 2. A denied request gets a response with the status, the headers and the body of the denial. The
 //!    service is not called.
 //! 3. An admitted request carries the [`Decision`](crate::Decision) and an [`OutcomeReport`] in its
-//!    extensions. The response gets the rate-limit headers.
+//!    extensions. The layer keeps the ticket of the decision for its own settle. The response gets
+//!    the rate-limit headers.
 //! 4. When the body of the response ends, or is dropped, the check is settled with the outcome. If
 //!    the service fails, panics or is cancelled, the outcome has no status.
 //!

@@ -12,7 +12,7 @@ export async function generateConfigs(url, headers = {}) {
   const lines = policies.map(configLine).sort();
   return [
     "// Generated from presets/checkout by `scripts/generate-configs.mjs`; do not edit.",
-    'import { config } from "../compat/rate-limit-config.js";',
+    'import { rateLimitConfig } from "../compat/rate-limit-config.js";',
     "",
     "/** The limits of presets/checkout. The server decides by its catalog, not by these numbers. */",
     "export const RATE_LIMIT_CONFIGS = {",
@@ -26,7 +26,7 @@ export async function generateConfigs(url, headers = {}) {
 function configLine({ policy, limit, block }) {
   const [, attempts, window] = /^window (\d+) per (\S+)$/.exec(limit);
   const numbers = [attempts, minutes(window), minutes(block)].join(", ");
-  return `  ${policy.toUpperCase()}: config("${policy}", ${numbers}),`;
+  return `  ${policy.toUpperCase()}: rateLimitConfig("${policy}", ${numbers}),`;
 }
 
 function minutes(text) {

@@ -2,7 +2,7 @@
 import { AddressWatch } from "./address-watch.js";
 import { BlockCache } from "./block-cache.js";
 import { UnavailableError } from "./errors.js";
-import { decideByFailureMode } from "./failure.js";
+import { OutageLog, decideByFailureMode } from "./failure.js";
 import { Locks } from "./locks.js";
 import type {
   CalendarQuery,
@@ -65,6 +65,8 @@ export class Catraca<G extends GateMap = GateMap> {
   readonly #locks: Locks;
   readonly #blocks: BlockCache | null;
   readonly #addresses = new AddressWatch();
+  /** Null if the program is told each failure itself. */
+  readonly #outage: OutageLog | null;
 
   constructor(options: ClientOptions = {}) {
     this.#settings = readOptions(options);
@@ -73,6 +75,7 @@ export class Catraca<G extends GateMap = GateMap> {
     this.#locks = new Locks(this.#transport, this.#settings.deadlineMs);
     const { blockCache } = this.#settings;
     this.#blocks = blockCache && new BlockCache(blockCache);
+    this.#outage = this.#settings.onUnavailable ? null : new OutageLog();
   }
 
   /**
@@ -200,7 +203,7 @@ export class Catraca<G extends GateMap = GateMap> {
 
   /** Reports a failure that must not change the answer to a client, such as a failed settle. */
   reportFailure(error: unknown): void {
-    this.#settings.onUnavailable(error instanceof Error ? error : new Error(String(error)));
+    this.#settings.onUnavailable?.(error instanceof Error ? error : new Error(String(error)));
   }
 
   #warn(warnings: Warning[]): void {
@@ -210,10 +213,13 @@ export class Catraca<G extends GateMap = GateMap> {
   /** A check; the failure mode decides if the server does not answer. */
   async #checkOrFail(gate: string, subject: Subject, options: CheckOptions): Promise<Decision> {
     try {
-      return await this.#ask("/v1/check", gate, subject, options, false);
+      const decision = await this.#ask("/v1/check", gate, subject, options, false);
+      this.#outage?.onAnswer();
+      return decision;
     } catch (error) {
       if (!(error instanceof UnavailableError)) throw error;
       this.reportFailure(error);
+      this.#outage?.onFailure(error);
       const mode = options.onFailure ?? this.onFailure ?? "error";
       if (mode === "error") throw error;
       return decideByFailureMode(mode);

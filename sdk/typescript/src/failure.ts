@@ -19,3 +19,20 @@ export function decideByFailureMode(mode: Exclude<FailureMode, "error">): Decisi
     policies: [],
   };
 }
+
+/** The start and the end of an outage, as one line each on the console. */
+export class OutageLog {
+  #isOngoing = false;
+
+  onFailure(error: Error): void {
+    if (!this.#isOngoing) {
+      console.warn(`catraca: ${error.message}; checks follow onFailure until it answers`);
+    }
+    this.#isOngoing = true;
+  }
+
+  onAnswer(): void {
+    if (this.#isOngoing) console.warn("catraca: the server answers checks again");
+    this.#isOngoing = false;
+  }
+}

@@ -15,7 +15,10 @@ export interface ClientOptions {
   caller?: string | undefined;
   /** Blocks that are remembered here, to deny without a call; `false` turns it off. */
   blockCache?: BlockCacheOptions | false;
-  /** Called with each failure of a check, in every failure mode, and each failed settle. */
+  /**
+   * Called with each failure of a check, in every failure mode, and each failed settle. By default
+   * the start and the end of an outage are one `console.warn` each.
+   */
   onUnavailable?: (error: Error) => void;
   /** Called with each misconfiguration that is found; `console.warn` by default. */
   onWarning?: (warning: Warning) => void;
@@ -50,7 +53,7 @@ export interface Settings {
   deadlineMs: number;
   onFailure: FailureMode | undefined;
   blockCache: Required<BlockCacheOptions> | null;
-  onUnavailable: (error: Error) => void;
+  onUnavailable: ((error: Error) => void) | undefined;
   onWarning: (warning: Warning) => void;
   fetch: typeof fetch;
 }
@@ -81,7 +84,7 @@ export function readOptions(options: ClientOptions): Settings {
     deadlineMs,
     onFailure: options.onFailure,
     blockCache: readBlockCache(options.blockCache),
-    onUnavailable: options.onUnavailable ?? (() => {}),
+    onUnavailable: options.onUnavailable,
     onWarning: options.onWarning ?? warnOnConsole,
     // A browser refuses a `fetch` that is called as a method of another object.
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),

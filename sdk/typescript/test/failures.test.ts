@@ -60,6 +60,32 @@ test("a check that is not answered is an error, or what the failure mode decides
   assert.ok(failures.every((error) => error instanceof UnavailableError));
 });
 
+test("an outage is one line at its start and one at its end, unless the program is told", async (t) => {
+  const warn = t.mock.method(console, "warn", () => {});
+  const lines = () => warn.mock.calls.map((call) => String(call.arguments[0]));
+  const options = { url: proxy.url, key: server.keys.check, deadlineMs: DEADLINE_MS } as const;
+  const subject = { ip: "198.51.100.19", tenant: "t1" };
+  for (const onFailure of ["open", "closed", "error"] as const) {
+    warn.mock.resetCalls();
+    const quiet = new Catraca({ ...options, onFailure });
+    const told = new Catraca({ ...options, onFailure, onUnavailable: () => {} });
+    for (let outage = 1; outage <= 2; outage += 1) {
+      proxy.mode = "cut";
+      for (let n = 0; n < 3; n += 1) {
+        await Promise.allSettled([quiet.check("search", subject), told.check("search", subject)]);
+      }
+      assert.equal(lines().length, 2 * outage - 1, lines().join());
+      assert.match(lines().at(-1) ?? "", /^catraca: .*; checks follow onFailure until it answers$/);
+      proxy.mode = "pass";
+      for (let n = 0; n < 3; n += 1) {
+        await Promise.all([quiet.check("search", subject), told.check("search", subject)]);
+      }
+      assert.equal(lines().length, 2 * outage, lines().join());
+      assert.equal(lines().at(-1), "catraca: the server answers checks again");
+    }
+  }
+});
+
 test("a proxy that answers 429 is no refusal of the check", async () => {
   const busy = (async () => new Response("{}", { status: 429 })) as typeof fetch;
   const lost = new Catraca({ url: "http://127.0.0.1:1", fetch: busy });

@@ -36,6 +36,11 @@ function run(program: string, args: string[], cwd: string): string {
   return execFileSync(program, args, { cwd, env, encoding: "utf8" });
 }
 
+test("the package has its licences", () => {
+  const files = readdirSync(join(folder, "node_modules", "@catraca", "client"));
+  for (const name of ["LICENSE-APACHE", "LICENSE-MIT", "README.md"]) assert.ok(files.includes(name), name);
+});
+
 const CHECK = `
 const { CATRACA_URL: url, CATRACA_KEY: key } = process.env;
 new Catraca({ url, key, deadlineMs: 5000 }).check("login", { ip: "198.51.100.90" })

@@ -7,6 +7,7 @@ macro_rules! reasons {
     ($( #[$doc:meta] $variant:ident = $word:literal ),+ $(,)?) => {
         /// Why a decision or a row is allowed or denied.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
         pub enum Reason { $( #[$doc] $variant ),+ }
 
         impl Reason {

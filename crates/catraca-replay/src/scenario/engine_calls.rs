@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use catraca::event::SubjectKey;
 use catraca::json::{AsJson, origin_name};
 use catraca::{
-    BlockProposal, BucketObservation, Catalog, Check, Engine, Error, ManualClock, Secret, Settle,
-    Subject, Time,
+    BlockProposal, BucketObservation, Catalog, Check, Credit, Engine, Error, ManualClock, Secret,
+    Settle, Subject, Time,
 };
 use catraca::{Decision, Outcome, engine};
 use catraca_core::batch::BlockReply;
@@ -146,7 +146,8 @@ impl ScenarioEngine {
         let reference = fill(&call.reference, n);
         let pairs = fill_all(&call.subject, n);
         let subject = subject(&pairs);
-        let credited = self.engine.credit(&call.namespace, &reference, &call.event, &subject)?;
+        let order = Credit::new(&reference, &call.event, &subject).namespace(&call.namespace);
+        let credited = self.engine.credit(&order)?;
         Ok(to_json(AsJson(&credited)))
     }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use anyhow::bail;
 use catraca::engine::CheckPlan;
 use catraca::settlement::{CreditResult, Settlement};
-use catraca::{BlockProposal, Engine, Error, ManualClock, Outcome, Span, Time};
+use catraca::{BlockProposal, Credit, Engine, Error, ManualClock, Outcome, Span, Time};
 use catraca_core::request::DEFAULT_NAMESPACE;
 use catraca_core::ticket::Ticket;
 
@@ -294,7 +294,7 @@ impl<'e> Run<'e> {
             ActEvent::Credit(credit) => {
                 let reference = &credit.reference;
                 let subject = credit.subject();
-                engine.validate_credit(DEFAULT_NAMESPACE, reference, &credit.event, &subject)?;
+                engine.validate_credit(&Credit::new(reference, &credit.event, &subject))?;
             }
             ActEvent::Block(target, proposal) => {
                 engine.validate_block(&target.policy, &target.subject(), proposal)?;
@@ -362,7 +362,7 @@ impl<'e> Run<'e> {
 
     fn credit(&self, credit: &CreditEvent<'_>) -> Result<CreditResult, LineFailure> {
         let subject = credit.subject();
-        Ok(self.engine.credit(DEFAULT_NAMESPACE, &credit.reference, &credit.event, &subject)?)
+        Ok(self.engine.credit(&Credit::new(&credit.reference, &credit.event, &subject))?)
     }
 
     fn block(

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 const TYPES: &str = "\
 Examples:
   catraca types --lang ts -c shop.toml > gates.ts
+  catraca types --lang ts --configs -c shop.toml > limits.ts
   catraca types --lang go -c shop.toml > gates/gates.go
 
 An attribute is optional if a check may leave it out: one of several alternatives (`a|b`) or of
@@ -20,6 +21,9 @@ pub struct TypesArgs {
     /// The language
     #[arg(long, value_name = "ts|go", hide_possible_values = true)]
     pub lang: TypesLanguage,
+    /// Also print RATE_LIMIT_CONFIGS for the helpers of @catraca/client/checkout (ts)
+    #[arg(long)]
+    pub configs: bool,
     /// The catalog
     #[arg(short, long, alias = "config", value_name = "FILE", required_unless_present = "file")]
     pub catalog: Option<PathBuf>,

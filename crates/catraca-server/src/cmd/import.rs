@@ -1,7 +1,7 @@
 //! `catraca import` and `catraca export`: limits, blocks and a blocklist from a limiter that is
 //! written in TypeScript, and back.
 
-mod catalog_text;
+pub mod catalog_text;
 mod configs;
 mod csv;
 mod tables;

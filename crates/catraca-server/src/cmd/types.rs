@@ -7,7 +7,7 @@ mod typescript;
 
 use std::io::Write;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::args::{TypesArgs, TypesLanguage};
 use crate::exit::Exit;
@@ -18,7 +18,13 @@ pub fn run(args: &TypesArgs) -> Result<Exit> {
     let path = args.catalog.as_deref().or(args.file.as_deref());
     let catalog = super::catalog(path.context("name the catalog with -c FILE")?)?;
     let gates = gate_attributes::of_catalog(&catalog);
+    let is_typescript = args.lang == TypesLanguage::Ts;
+    ensure!(
+        is_typescript || !args.configs,
+        "--configs is for --lang ts: other languages have none"
+    );
     let text = match args.lang {
+        TypesLanguage::Ts if args.configs => typescript::render_with_configs(&catalog, &gates),
         TypesLanguage::Ts => typescript::render(&gates),
         TypesLanguage::Go => go::render(&gates),
     };

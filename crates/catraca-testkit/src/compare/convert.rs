@@ -85,6 +85,7 @@ pub fn not_credited(reason: CreditRejection) -> plain::CreditAnswer {
         CreditRejection::Duplicate => plain::CreditAnswer::Duplicate,
         CreditRejection::NotSettled => plain::CreditAnswer::NotSettled,
         CreditRejection::NotCreditable => plain::CreditAnswer::NotCreditable,
+        other => panic!("the oracle has no answer {other:?}"),
     }
 }
 
@@ -108,6 +109,7 @@ fn reason(reason: Reason) -> plain::Reason {
         Reason::Allowlisted => plain::Reason::Allowlisted,
         Reason::Blocklisted => plain::Reason::Blocklisted,
         Reason::Unavailable => panic!("the store in memory does not fail"),
+        other => panic!("the oracle has no reason {other:?}"),
     }
 }
 

@@ -9,7 +9,8 @@ use catraca::memory::{Memory, MemoryOptions};
 use catraca::settlement::{Reconciliation, SettleState, Settlement};
 use catraca::store::{Store, StoreError, When};
 use catraca::{
-    BlockProposal, BucketObservation, Catalog, Check, Clock, Engine, Error, ManualClock, Settle,
+    BlockProposal, BucketObservation, Catalog, Check, Clock, Credit, Engine, Error, ManualClock,
+    Settle,
 };
 use catraca::{Outcome, Refusal, Secret, Span, Subject, Time};
 use catraca_core::batch::{Batch, BlockReply, Reply};
@@ -147,7 +148,7 @@ impl<S: Store> EngineSide<S> {
         event: &str,
         subject: &Attributes,
     ) -> Result<ComparedAnswer, Error> {
-        let credited = self.engine.credit(DEFAULT_NAMESPACE, name, event, &subject_of(subject))?;
+        let credited = self.engine.credit(&Credit::new(name, event, &subject_of(subject)))?;
         Ok(ComparedAnswer::Credited(match credited {
             Ok(taken) => plain::CreditAnswer::Applied(
                 taken.into_iter().map(|(policy, units)| (policy.to_string(), units)).collect(),
@@ -188,7 +189,7 @@ impl<S: Store> EngineSide<S> {
     ) -> Result<ComparedAnswer, Error> {
         let observed = [BucketObservation { policy, available, capacity: None }];
         let at = Time::from_micros(observed_at);
-        let Reconciliation { drifts, skipped } =
+        let Reconciliation { drifts, skipped, .. } =
             self.engine.reconcile(DEFAULT_NAMESPACE, &subject_of(subject), at, &observed)?;
         // The oracle refuses what the engine skips: there is one state only.
         if let Some(skipped) = skipped.into_iter().next() {

@@ -8,6 +8,23 @@ use crate::records::RecordsError;
 use catraca_core::refusal::Refusal;
 
 /// Why an operation of the [`crate::App`] failed. An invalid operation has changed nothing.
+///
+/// ```
+/// use catraca::{App, AppError, Catalog, Check, Engine};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+/// let app = App::local(Engine::new(catalog)).build();
+/// let too_many = vec![Check::new("api", [("ip", "198.51.100.7")]); 101];
+/// match app.check_batch(&too_many).await {
+///     Err(AppError::Invalid { code, detail }) => println!("{code}: {detail}"),
+///     Err(other) => return Err(other.into()),
+///     Ok(_) => unreachable!("a batch has at most 100 checks"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppError {

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use catraca_core::decision::Decision;
 use catraca_core::request::{CHECKS_MAX, Check};
 use catraca_core::subject::Subject;
+use catraca_core::ticket::Ticket;
 
 use super::{App, AppError};
 use crate::engine::{BucketObservation, CheckMode, Credit};
@@ -36,6 +37,18 @@ impl App {
     /// ```
     pub async fn peek(&self, check: &Check<'_>) -> Result<Decision, Error> {
         self.decide(check, CheckMode::Peek).await
+    }
+
+    /// Decides as [`Self::check`] does. The ticket is beside the decision, for
+    /// [`Self::settle_unsealed`].
+    pub(crate) async fn check_unsealed(
+        &self,
+        check: &Check<'_>,
+    ) -> Result<(Decision, Option<Ticket>), Error> {
+        let rules = self.rules();
+        let mut exchange = self.engine().unsealed_check_exchange(&rules, check)?;
+        let decision = self.run_exchange(&mut exchange).await?;
+        Ok((decision, exchange.into_ticket()))
     }
 
     /// Checks or peeks.

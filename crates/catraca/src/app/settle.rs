@@ -10,12 +10,13 @@ use catraca_core::catalog::Catalog;
 use catraca_core::limit::Limit;
 use catraca_core::outcome::{BodySize, Outcome};
 use catraca_core::subject::Subject;
+use catraca_core::ticket::Ticket;
 use tokio::runtime::Handle;
 
 #[cfg(feature = "records")]
 use super::operator::ActReceipt;
 use super::{App, AppError};
-use crate::engine::{CheckRef, Settle};
+use crate::engine::{CheckRef, Exchange, Settle};
 use crate::settlement::{SettleState, SettledRow, Settlement};
 
 /// Settles of at least this estimated cost run off the async workers: about a millisecond.
@@ -65,6 +66,24 @@ impl App {
         self.settle_offloaded(OwnedSettle::from(call)).await
     }
 
+    /// Settles as [`Self::settle`] does, with the ticket of [`Self::check_unsealed`].
+    pub(crate) async fn settle_unsealed(
+        &self,
+        namespace: &str,
+        ticket: Ticket,
+        outcome: &Outcome,
+    ) -> Result<SettleAnswer, AppError> {
+        if self.estimated_work(outcome) >= OFFLOAD_WORK {
+            let ticket = self.engine().seal_ticket(&ticket, namespace);
+            let check = CheckRef::Ticket(&ticket);
+            return self.settle(&Settle { namespace, check, outcome }).await;
+        }
+        let rules = self.rules();
+        let engine = self.engine();
+        let exchange = engine.unsealed_settle_exchange(&rules, namespace, ticket, outcome)?;
+        self.apply_settle(&rules.catalog, exchange).await
+    }
+
     /// The estimated work of the ban rules.
     fn estimated_work(&self, outcome: &Outcome) -> u64 {
         let catalog = self.catalog();
@@ -81,7 +100,15 @@ impl App {
 
     async fn settle_here(&self, call: &Settle<'_>) -> Result<SettleAnswer, AppError> {
         let rules = self.rules();
-        let mut exchange = self.engine().settle_exchange(&rules, call)?;
+        let exchange = self.engine().settle_exchange(&rules, call)?;
+        self.apply_settle(&rules.catalog, exchange).await
+    }
+
+    async fn apply_settle(
+        &self,
+        catalog: &Catalog,
+        mut exchange: impl Exchange<Answer = Settlement>,
+    ) -> Result<SettleAnswer, AppError> {
         let (settlement, events) = self.drive(&mut exchange).await;
         #[cfg(feature = "records")]
         let is_local = events.is_local();
@@ -98,7 +125,7 @@ impl App {
         }
         let settlement = settlement?;
         self.report_summary(&exchange, &settlement);
-        let must_be_durable = must_be_durable(&rules.catalog, &settlement);
+        let must_be_durable = must_be_durable(catalog, &settlement);
         #[cfg(feature = "records")]
         let durable = match receipt {
             _ if !must_be_durable => None,

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::blocked_checks::BlockedChecks;
 use super::check_queue::CheckQueue;
-use super::fail_mode::{FailMode, LocalFailureWarning};
+use super::fail_mode::{FailMode, LocalFailureWarning, OutageLog};
 use super::pool::ConnectionPool;
 use super::server_tls::ServerTls;
 use super::server_url::ServerUrl;
@@ -213,6 +213,7 @@ impl ClientBuilder {
             blocked: BlockedChecks::new(self.blocked_max, self.block_staleness),
             addresses: AddressWatch::default(),
             local_failure: LocalFailureWarning::default(),
+            outage: OutageLog::default(),
         };
         let parts = Arc::new(parts);
         Ok(Client { parts, deadline: self.deadline, fail_mode: self.fail_mode })

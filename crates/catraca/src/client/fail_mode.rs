@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use catraca_core::decision::{Decision, Reason};
-use catraca_core::policy::Mode;
 use catraca_core::request::Check;
 use catraca_core::time::Time;
-use smallvec::SmallVec;
 
 use super::client_error::ClientError;
 use crate::engine::Engine;
@@ -52,6 +50,35 @@ impl LocalFailureWarning {
     }
 }
 
+/// Whether the server is unavailable for checks, so that the start and the end of an outage are
+/// one line each in the log.
+#[derive(Default)]
+pub(super) struct OutageLog {
+    is_ongoing: AtomicBool,
+}
+
+impl OutageLog {
+    /// Logs the start of an outage.
+    pub fn on_unavailable(&self, server: &str, fail_mode: &FailMode, error: &ClientError) {
+        if !self.is_ongoing.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                server,
+                ?fail_mode,
+                %error,
+                "catraca is unavailable: the fail mode decides checks until it answers again"
+            );
+        }
+    }
+
+    /// Logs the end of an outage. One load of an atomic while the server answers.
+    pub fn on_answer(&self, server: &str) {
+        let is_ongoing = self.is_ongoing.load(Ordering::Relaxed);
+        if is_ongoing && self.is_ongoing.swap(false, Ordering::Relaxed) {
+            tracing::info!(server, "catraca answers checks again");
+        }
+    }
+}
+
 impl FailMode {
     /// Decides with an engine of this process, which has its own counters.
     pub fn local<S: Store + 'static>(engine: Arc<Engine<S>>) -> Self {
@@ -74,7 +101,10 @@ impl FailMode {
             Self::Open => Ok(unavailable(true, at)),
             Self::Closed => Ok(unavailable(false, at)),
             Self::Local(decide) => Ok(match decide(check) {
-                Ok(decision) => Decision { degraded: true, ..decision },
+                Ok(mut decision) => {
+                    decision.degraded = true;
+                    decision
+                }
                 Err(local) => {
                     warning.give_once(&local);
                     unavailable(false, at)
@@ -97,26 +127,9 @@ impl fmt::Debug for FailMode {
 
 /// A decision without any state.
 fn unavailable(allowed: bool, at: Time) -> Decision {
-    Decision {
-        allowed,
-        reason: Reason::Unavailable,
-        policy: None,
-        limit: None,
-        remaining: None,
-        reset_after: None,
-        retry_after: None,
-        blocked_until: None,
-        mode: Mode::Enforce,
-        degraded: true,
-        cached: false,
-        revision: "".into(),
-        message: None,
-        status: None,
-        ticket: None,
-        unlisted: false,
-        at,
-        rows: SmallVec::new(),
-    }
+    let mut decision = Decision::without_policy(allowed, Reason::Unavailable, "".into(), at);
+    decision.degraded = true;
+    decision
 }
 
 #[cfg(test)]
@@ -167,6 +180,31 @@ mod tests {
         let warning = LocalFailureWarning::default();
         let decided = FailMode::Open.decide(&check, refused.clone(), Time::ZERO, &warning);
         assert_eq!(decided, Err(refused));
+    }
+
+    /// Regression: the gate stood open for the whole outage, and nothing said so.
+    #[tokio::test]
+    async fn an_outage_is_two_log_lines_in_every_mode() {
+        for mode in [FailMode::Open, FailMode::Closed, FailMode::Error] {
+            let log = LogBuffer::default();
+            let _subscriber = log.subscribe();
+            // Nothing listens on port 1.
+            let client = Client::builder("http://127.0.0.1:1").fail(mode.clone()).build().unwrap();
+            let check = Check::new("login", [("ip", "::1")]);
+            for outages in 1..=2 {
+                for _ in 0..3 {
+                    let _ = client.check(&check).await;
+                }
+                let text = log.text();
+                assert_eq!(text.matches("catraca is unavailable").count(), outages, "{text}");
+                assert!(text.contains(&format!("fail_mode={mode:?}")), "{text}");
+                assert!(text.contains("http://127.0.0.1:1 cannot be reached"), "{text}");
+                client.parts.outage.on_answer("http://127.0.0.1:1");
+                client.parts.outage.on_answer("http://127.0.0.1:1");
+                let text = log.text();
+                assert_eq!(text.matches("answers checks again").count(), outages, "{text}");
+            }
+        }
     }
 
     /// Regression: a client whose local decision fails denied every check, and nothing said why.

@@ -49,6 +49,16 @@ pub enum ClientWarning {
         /// The number of checks.
         checks: u64,
     },
+    /// The server gave no answer, so nothing more could be compared.
+    Unavailable {
+        /// Why there is no answer.
+        error: ClientError,
+    },
+    /// The server does not accept the key, so every check of this client fails.
+    KeyRefused {
+        /// The server's answer.
+        error: ClientError,
+    },
 }
 
 #[derive(Deserialize)]
@@ -81,28 +91,41 @@ impl Client {
     /// clock. It also reports if all checks so far had the same address, which is a warning in the
     /// log of its own after 100 checks. Charges nothing.
     ///
+    /// It never fails: a server that cannot be reached and a key that it does not accept are
+    /// warnings too, so that a program starts while its server is unavailable and its fail mode
+    /// decides.
+    ///
     /// ```no_run
     /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = catraca::Client::builder("http://127.0.0.1:7878").build()?;
-    /// for warning in client.verify(&["login"]).await? {
+    /// for warning in client.verify(&["login"]).await {
     ///     eprintln!("{}: {warning}", warning.name());
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn verify(&self, gates: &[&str]) -> Result<Vec<ClientWarning>, ClientError> {
+    pub async fn verify(&self, gates: &[&str]) -> Vec<ClientWarning> {
         let mut warnings = Vec::new();
+        if let Err(error) = self.compare_with_server(gates, &mut warnings).await {
+            warnings.push(ClientWarning::from_error(error));
+        }
+        warnings.extend(self.parts.addresses.warning());
+        warnings
+    }
+
+    async fn compare_with_server(
+        &self,
+        gates: &[&str],
+        warnings: &mut Vec<ClientWarning>,
+    ) -> Result<(), ClientError> {
         let answer = self.call(&HttpCall::get("/v1/whoami"), Duration::ZERO).await?;
         let caller: WhoamiText = answer.read(&self.parts.transport)?;
-        match caller.role.as_str() {
-            "check" => {}
-            // Without a key, the server has none: everybody administrates it.
-            "admin" if !self.parts.transport.has_key() => {}
-            "admin" => warnings.push(ClientWarning::AdminKey),
-            _ => warnings.push(ClientWarning::WrongRole { role: caller.role }),
-        }
+        warnings.extend(self.role_warning(caller.role));
         let difference = clock_difference(&answer).filter(|it| *it > CLOCK_DIFFERENCE_MAX);
         warnings.extend(difference.map(|difference| ClientWarning::ClockDifference { difference }));
+        if gates.is_empty() {
+            return Ok(());
+        }
         let declared = self.declared_names().await?;
         for gate in gates {
             let is_known = match &declared {
@@ -113,8 +136,17 @@ impl Client {
                 warnings.push(ClientWarning::UnknownGate { gate: (*gate).to_owned() });
             }
         }
-        warnings.extend(self.parts.addresses.warning());
-        Ok(warnings)
+        Ok(())
+    }
+
+    fn role_warning(&self, role: String) -> Option<ClientWarning> {
+        match role.as_str() {
+            "check" => None,
+            // Without a key, the server has none: everybody administrates it.
+            "admin" if !self.parts.transport.has_key() => None,
+            "admin" => Some(ClientWarning::AdminKey),
+            _ => Some(ClientWarning::WrongRole { role }),
+        }
     }
 
     /// The policies and gates of the catalog; `None` if the key may see only its own namespace.
@@ -145,6 +177,13 @@ impl Client {
 }
 
 impl ClientWarning {
+    fn from_error(error: ClientError) -> Self {
+        match error {
+            ClientError::Unauthorized { .. } => Self::KeyRefused { error },
+            _ => Self::Unavailable { error },
+        }
+    }
+
     /// A stable name for programs.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -153,6 +192,8 @@ impl ClientWarning {
             Self::AdminKey => "admin-key",
             Self::ClockDifference { .. } => "clock-difference",
             Self::SameAddress { .. } => "same-address",
+            Self::Unavailable { .. } => "unavailable",
+            Self::KeyRefused { .. } => "key-refused",
         }
     }
 }
@@ -181,6 +222,13 @@ impl fmt::Display for ClientWarning {
                 f,
                 "all {checks} checks had the same `{ADDRESS}`, probably that of a proxy: read the \
                  client's address from the proxy's header"
+            ),
+            Self::Unavailable { error } => {
+                write!(f, "{error}; the fail mode decides checks until the server answers")
+            }
+            Self::KeyRefused { error } => write!(
+                f,
+                "{error}: every check fails; make a key with `catraca keygen --role check`"
             ),
         }
     }

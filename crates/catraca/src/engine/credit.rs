@@ -24,7 +24,7 @@ use crate::store::{Store, StoreError, When};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # #[cfg(feature = "settle")] {
-/// use catraca::{Catalog, Check, CheckRef, Credit, Engine, Limiter, Outcome, Settle, Subject};
+/// use catraca::{Catalog, Check, Credit, Engine, Limiter, Outcome, Settle, Subject};
 ///
 /// let catalog = Catalog::parse(r#"
 ///     [policy.lookup]
@@ -37,11 +37,9 @@ use crate::store::{Store, StoreError, When};
 /// let outcome = Outcome::status(200);
 /// let payer = Subject::from([("payer", "a")]);
 /// engine.check(&Check::new("lookup", payer.clone()).reference("E1"))?;
-/// let check = CheckRef::Reference("E1", payer.clone());
-/// engine.settle(&Settle { namespace: "default", check, outcome: &outcome })?;
+/// engine.settle(&Settle::reference("E1", payer.clone(), &outcome))?;
 ///
-/// let credit =
-///     Credit { namespace: "default", reference: "E1", event: "payment", subject: &payer };
+/// let credit = Credit::new("E1", "payment", &payer);
 /// assert_eq!(Limiter::credit(&engine, &credit).await?, Ok(vec![("lookup".into(), 4)]));
 /// # }
 /// # Ok(())
@@ -57,6 +55,20 @@ pub struct Credit<'a, 's> {
     pub event: &'a str,
     /// The subject of the check.
     pub subject: &'a Subject<'s>,
+}
+
+impl<'a, 's> Credit<'a, 's> {
+    /// Gives back what the event is worth, in the default namespace.
+    pub fn new(reference: &'a str, event: &'a str, subject: &'a Subject<'s>) -> Self {
+        Self { namespace: super::default_namespace(), reference, event, subject }
+    }
+
+    /// Uses another namespace: that of the check.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &'a str) -> Self {
+        self.namespace = namespace;
+        self
+    }
 }
 
 /// A credit in progress.
@@ -84,7 +96,7 @@ impl<S: Store> Engine<S> {
     ///
     /// ```
     /// # #[cfg(feature = "settle")] {
-    /// use catraca::{Catalog, Check, CheckRef, Engine, Outcome, Settle, Subject};
+    /// use catraca::{Catalog, Check, Credit, Engine, Outcome, Settle, Subject};
     ///
     /// let catalog = Catalog::parse(r#"
     ///     [policy.lookup]
@@ -97,36 +109,21 @@ impl<S: Store> Engine<S> {
     /// let outcome = Outcome::status(200);
     /// let payer = Subject::from([("payer", "a")]);
     /// engine.check(&Check::new("lookup", payer.clone()).reference("E1"))?;
-    /// let check = CheckRef::Reference("E1", payer.clone());
-    /// engine.settle(&Settle { namespace: "default", check, outcome: &outcome })?;
-    /// let given = engine.credit("default", "E1", "payment", &payer)?;
+    /// engine.settle(&Settle::reference("E1", payer.clone(), &outcome))?;
+    /// let given = engine.credit(&Credit::new("E1", "payment", &payer))?;
     /// assert_eq!(given, Ok(vec![("lookup".into(), 1)]));
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn credit(
-        &self,
-        namespace: &str,
-        reference: &str,
-        event: &str,
-        subject: &Subject<'_>,
-    ) -> Result<CreditResult, Error> {
+    pub fn credit(&self, call: &Credit<'_, '_>) -> Result<CreditResult, Error> {
         let rules = self.rules.load();
-        let call = Credit { namespace, reference, event, subject };
-        self.run(&mut self.credit_exchange(&rules, &call)?)
+        self.run(&mut self.credit_exchange(&rules, call)?)
     }
 
     /// Returns the refusal that [`Engine::credit`] would return. Changes nothing.
-    pub fn validate_credit(
-        &self,
-        namespace: &str,
-        reference: &str,
-        event: &str,
-        subject: &Subject<'_>,
-    ) -> Result<(), Error> {
+    pub fn validate_credit(&self, call: &Credit<'_, '_>) -> Result<(), Error> {
         let rules = self.rules.load();
-        let call = Credit { namespace, reference, event, subject };
-        let mut exchange = self.credit_exchange(&rules, &call)?;
+        let mut exchange = self.credit_exchange(&rules, call)?;
         if let CreditProgress::Recalling(batch) = &exchange.progress {
             let recalled = self.store.apply(batch, When::Store)?;
             exchange.plan(recalled)?;

@@ -30,7 +30,7 @@ use crate::store::{Store, StoreError};
 ///
 /// ```
 /// # #[cfg(feature = "settle")] {
-/// use catraca::{Catalog, Check, CheckRef, Engine, Outcome, Settle};
+/// use catraca::{Catalog, Check, Engine, Outcome, Settle};
 ///
 /// let catalog = Catalog::parse(r#"
 ///     [policy.lookup]
@@ -44,9 +44,8 @@ use crate::store::{Store, StoreError};
 /// let settled = engine.settle(&Settle::ticket(&ticket, &outcome))?;
 /// assert_eq!(settled.rows[0].charged, 20);
 ///
-/// // The same call with every field; a second settle returns the first result.
-/// let check = CheckRef::Ticket(&ticket);
-/// let again = engine.settle(&Settle { namespace: "default", check, outcome: &outcome })?;
+/// // A second settle returns the first result.
+/// let again = engine.settle(&Settle::ticket(&ticket, &outcome))?;
 /// assert_eq!(again.rows[0].charged, 20);
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -75,6 +74,43 @@ impl<'a> Settle<'a> {
     pub fn ticket(ticket: &'a str, outcome: &'a Outcome) -> Self {
         let namespace = super::default_namespace();
         Self { namespace, check: CheckRef::Ticket(ticket), outcome }
+    }
+
+    /// Settles by the reference and the subject of the check, in the default namespace.
+    ///
+    /// ```
+    /// # #[cfg(feature = "settle")] {
+    /// use catraca::{Catalog, Check, Engine, Outcome, Settle, Subject};
+    ///
+    /// let catalog = Catalog::parse(r#"
+    ///     [policy.lookup]
+    ///     by     = ["payer"]
+    ///     bucket = { size = 100, refill = "2 per 1m" }
+    ///     cost   = { "404" = 20, default = 1 }
+    /// "#)?;
+    /// let engine = Engine::new(catalog);
+    /// let payer = Subject::from([("payer", "a")]);
+    /// engine.check(&Check::new("lookup", payer.clone()).reference("E1"))?;
+    /// let outcome = Outcome::status(404);
+    /// let settled = engine.settle(&Settle::reference("E1", payer, &outcome))?;
+    /// assert_eq!(settled.rows[0].charged, 20);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reference(
+        reference: &'a str,
+        subject: impl Into<Subject<'a>>,
+        outcome: &'a Outcome,
+    ) -> Self {
+        let namespace = super::default_namespace();
+        Self { namespace, check: CheckRef::Reference(reference, subject.into()), outcome }
+    }
+
+    /// Uses another namespace: that of the check.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &'a str) -> Self {
+        self.namespace = namespace;
+        self
     }
 }
 
@@ -141,13 +177,30 @@ impl<S: Store> Engine<S> {
         outcome: &Outcome,
     ) -> Result<Settlement, Error> {
         let rules = self.rules.load();
-        let planned = self.plan_settle(&rules, namespace, ticket, outcome)?;
-        let progress = SettleProgress::Settling(planned);
-        self.run(&mut SettleExchange { engine: self, rules: &rules, namespace, outcome, progress })
+        self.run(&mut self.unsealed_settle_exchange(&rules, namespace, ticket, outcome)?)
     }
 }
 
 impl<S> Engine<S> {
+    /// The settle of a ticket that was not sealed.
+    pub(crate) fn unsealed_settle_exchange<'e>(
+        &'e self,
+        rules: &'e RuleSet,
+        namespace: &'e str,
+        ticket: Ticket,
+        outcome: &'e Outcome,
+    ) -> Result<SettleExchange<'e, 'e, S>, Error> {
+        let planned = self.plan_settle(rules, namespace, ticket, outcome)?;
+        let progress = SettleProgress::Settling(planned);
+        Ok(SettleExchange { engine: self, rules, namespace, outcome, progress })
+    }
+
+    /// A ticket as text.
+    #[cfg(feature = "shared")]
+    pub(crate) fn seal_ticket(&self, ticket: &Ticket, namespace: &str) -> String {
+        self.sealer.seal(ticket, namespace)
+    }
+
     /// Opens the ticket of the call, or asks for the one that its reference contains.
     pub(crate) fn settle_exchange<'e, 's>(
         &'e self,

@@ -34,13 +34,11 @@ impl DenialKind {
     /// ```
     pub const fn of(reason: Reason) -> Self {
         let (status, problem_type) = match reason {
-            Reason::Ok | Reason::Allowlisted | Reason::OverLimit | Reason::TooCostly => {
-                (None, QUOTA_EXCEEDED)
-            }
             Reason::Blocked => (None, ABNORMAL_USAGE),
             Reason::Blocklisted => (Some(StatusCode::FORBIDDEN), QUOTA_EXCEEDED),
             Reason::Missing => (Some(StatusCode::BAD_REQUEST), QUOTA_EXCEEDED),
             Reason::Unavailable => (Some(StatusCode::SERVICE_UNAVAILABLE), REDUCED_CAPACITY),
+            _ => (None, QUOTA_EXCEEDED),
         };
         Self { status, problem_type }
     }

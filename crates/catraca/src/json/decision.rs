@@ -181,26 +181,23 @@ impl DecisionBody<'_> {
     /// The decision. A body has no instant, so the caller gives that of the decision.
     #[doc(hidden)]
     pub fn into_decision(self, at: Time) -> Decision {
-        Decision {
-            allowed: self.allowed,
-            reason: self.reason.into(),
-            policy: self.policy.as_deref().map(Into::into),
-            limit: self.limit,
-            remaining: self.remaining,
-            reset_after: from_millis(self.reset_after_ms),
-            retry_after: from_millis(self.retry_after_ms),
-            blocked_until: self.blocked_until.map(|InstantText(until)| until),
-            mode: self.mode.into(),
-            degraded: self.degraded,
-            cached: self.cached,
-            revision: (*self.revision).into(),
-            message: self.message.map(Cow::into_owned),
-            status: self.status,
-            ticket: self.ticket.map(Cow::into_owned),
-            unlisted: self.unlisted,
-            at,
-            rows: self.policies.into_vec().into(),
-        }
+        let revision = (*self.revision).into();
+        let mut decision = Decision::without_policy(self.allowed, self.reason.into(), revision, at);
+        decision.policy = self.policy.as_deref().map(Into::into);
+        decision.limit = self.limit;
+        decision.remaining = self.remaining;
+        decision.reset_after = from_millis(self.reset_after_ms);
+        decision.retry_after = from_millis(self.retry_after_ms);
+        decision.blocked_until = self.blocked_until.map(|InstantText(until)| until);
+        decision.mode = self.mode.into();
+        decision.degraded = self.degraded;
+        decision.cached = self.cached;
+        decision.message = self.message.map(Cow::into_owned);
+        decision.status = self.status;
+        decision.ticket = self.ticket.map(Cow::into_owned);
+        decision.unlisted = self.unlisted;
+        decision.rows = self.policies.into_vec().into();
+        decision
     }
 }
 

@@ -9,7 +9,7 @@ use catraca_core::time::{Span, Time};
 
 use super::{AsJson, CreditBody, DecisionBody, SettlementBody};
 use crate::clock::ManualClock;
-use crate::engine::{Engine, Settle};
+use crate::engine::{Credit, Engine, Settle};
 
 const CATALOG: &str = r#"
     default = "other"
@@ -98,7 +98,7 @@ fn a_settlement_and_a_credit_are_read_back() {
         assert_eq!(body.into_settlement(settlement.at), settlement);
     }
     for (reference, event) in [("r", "paid"), ("r", "paid"), ("s", "paid"), ("no", "paid")] {
-        let credited = engine.credit("default", reference, event, &subject()).unwrap();
+        let credited = engine.credit(&Credit::new(reference, event, &subject())).unwrap();
         let json = serde_json::to_string(&AsJson(&credited)).unwrap();
         let body: CreditBody<'_> = serde_json::from_str(&json).unwrap();
         assert_eq!(body.into_result().unwrap(), credited, "{json}");

@@ -1,5 +1,6 @@
 //! Enumerations in JSON bodies. Each is made from core's value by a complete match, so that a new
-//! value cannot be forgotten; a test compares the words with those of logs and metrics.
+//! value cannot be forgotten; a test compares the words with those of logs and metrics. Matches of
+//! enumerations that core may extend are complete for all values in its list, or do not compile.
 
 use catraca_core::cell::block::Origin;
 use catraca_core::credit_plan::CreditRejection;
@@ -11,10 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::settlement::SettleState;
 
-/// Defines the enumeration of a body, and its conversion from and to the value of core.
+/// Defines the enumeration of a body, and its conversion from and to the value of core. `all` lists
+/// the values of one that core may extend.
 macro_rules! words {
     (
-        $(#[$doc:meta])* $name:ident = $schema:literal from $source:ident {
+        $(#[$doc:meta])* $name:ident = $schema:literal from $source:ident $(, all $all:expr)? => {
             $( #[$variant_doc:meta] $from:ident => $to:ident ),* $(,)?
         }
     ) => {
@@ -24,10 +26,29 @@ macro_rules! words {
         #[serde(rename_all = "snake_case")]
         pub enum $name { $( #[$variant_doc] $to ),* }
 
+        impl $name {
+            #[inline]
+            const fn of(value: $source) -> Self {
+                match value {
+                    $( $source::$from => Self::$to, )*
+                    $( _ => { let _: &[$source] = $all; panic!("a value without a word") } )?
+                }
+            }
+        }
+
+        $( const _: () = {
+            let all: &[$source] = $all;
+            let mut index = 0;
+            while index < all.len() {
+                let _ = $name::of(all[index]);
+                index += 1;
+            }
+        }; )?
+
         impl From<$source> for $name {
             #[inline]
             fn from(value: $source) -> Self {
-                match value { $( $source::$from => Self::$to ),* }
+                Self::of(value)
             }
         }
 
@@ -42,7 +63,7 @@ macro_rules! words {
 
 words! {
     /// The reason of a decision, or of one policy's part of it.
-    ReasonWord = "Reason" from Reason {
+    ReasonWord = "Reason" from Reason, all Reason::ALL => {
         /// Within the limit.
         Ok => Ok,
         /// The limit is exceeded.
@@ -64,7 +85,7 @@ words! {
 
 words! {
     /// Whether a policy is enforced.
-    ModeWord = "Mode" from Mode {
+    ModeWord = "Mode" from Mode => {
         /// Its decisions count.
         Enforce => Enforce,
         /// It is evaluated and reported, but never denies.
@@ -76,7 +97,7 @@ words! {
 
 words! {
     /// Why a block started.
-    OriginWord = "Origin" from Origin {
+    OriginWord = "Origin" from Origin => {
         /// A limit was exceeded.
         Excess => Excess,
         /// A ban rule.
@@ -90,7 +111,7 @@ words! {
 
 words! {
     /// The result of a settle.
-    SettleStateWord = "SettlementState" from SettleState {
+    SettleStateWord = "SettlementState" from SettleState => {
         /// Applied now.
         Applied => Settled,
         /// Applied before, with this result.
@@ -102,7 +123,7 @@ words! {
 
 words! {
     /// Why a credit was not applied.
-    CreditReasonWord = "CreditRefusal" from CreditRejection {
+    CreditReasonWord = "CreditRefusal" from CreditRejection, all CreditRejection::ALL => {
         /// No check with this reference is stored.
         Unknown => Unknown,
         /// It belongs to another subject.
@@ -136,7 +157,7 @@ mod tests {
 
     #[test]
     fn bodies_have_the_words_of_logs_and_metrics() {
-        use {CreditRejection as C, Origin as O, SettleState as S};
+        use {Origin as O, SettleState as S};
         for reason in Reason::ALL {
             assert_eq!(word(&ReasonWord::from(*reason)), reason.as_str());
         }
@@ -149,9 +170,8 @@ mod tests {
         for state in [S::Applied, S::Again, S::Expired] {
             assert_eq!(word(&SettleStateWord::from(state)), state.as_str());
         }
-        for refused in [C::Unknown, C::OtherSubject, C::Duplicate, C::NotSettled, C::NotCreditable]
-        {
-            assert_eq!(word(&CreditReasonWord::from(refused)), refused.as_str());
+        for refused in CreditRejection::ALL {
+            assert_eq!(word(&CreditReasonWord::from(*refused)), refused.as_str());
         }
     }
 }

@@ -9,6 +9,26 @@ use catraca_core::lock::{LeaseKey, LockRefusal, LockTerms, VersionPolicy};
 use catraca_core::time::Span;
 
 /// A request to acquire names, all or none.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use catraca::locks::{LocalLocks, LockRequest, LockService, LockTerms};
+/// use catraca::{Locks, Secret, SystemClock};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let locks = Locks::in_memory(Arc::new(SystemClock::new()), &Secret::from_bytes([7; 32]));
+/// let locks = LocalLocks::new(Arc::new(locks), LockTerms::default()); // or a `Client`
+/// let both = LockRequest::new("account", "ana").and("rui").ttl(Duration::from_secs(10));
+/// let transfer = locks.lock(both).await?;
+/// assert!(transfer.is_ok());
+/// let alone = locks.lock(LockRequest::new("account", "rui")).await?;
+/// assert!(alone.is_err(), "the transfer has both accounts");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockRequest {
     /// The keys.

@@ -171,6 +171,7 @@ impl TakenLease {
 
 /// The answer to a renewal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LeaseRenewal {
     /// The lease lasts this long from the answer.
     Extended {
@@ -209,6 +210,7 @@ pub enum LeaseLoss {
 
 /// The answer to the confirmation of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SlotConfirmation {
     /// The slot is confirmed.
     Confirmed {

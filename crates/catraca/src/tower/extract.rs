@@ -2,6 +2,7 @@
 
 use catraca_core::catalog::Network;
 use catraca_core::route::{AmbiguousPath, CanonicalPath};
+use http::StatusCode;
 use http::request::Parts;
 
 use crate::http_request::{RequestError, header_once};
@@ -19,6 +20,31 @@ use crate::http_request::{RequestError, header_once};
 ///
 /// let (request, ()) = http::Request::get("https://acme.example.org/").body(())?.into_parts();
 /// assert_eq!(tenant.extract(&request)?, Some("acme".to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A type of its own can refuse a request:
+///
+/// ```
+/// use catraca::tower::{AttributeExtractor, ExtractError};
+/// use http::StatusCode;
+/// use http::request::Parts;
+///
+/// struct Session;
+///
+/// impl AttributeExtractor for Session {
+///     fn extract(&self, request: &Parts) -> Result<Option<String>, ExtractError> {
+///         let cookie = request.headers.get("cookie").ok_or_else(|| ExtractError::Custom {
+///             status: StatusCode::UNAUTHORIZED,
+///             code: "no-session",
+///             detail: "log in first".to_owned(),
+///         })?;
+///         Ok(cookie.to_str().ok().map(str::to_owned))
+///     }
+/// }
+///
+/// let (request, ()) = http::Request::get("/").body(())?.into_parts();
+/// assert_eq!(Session.extract(&request).unwrap_err().to_string(), "log in first");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait AttributeExtractor: Send + Sync + 'static {
@@ -43,6 +69,16 @@ pub enum ExtractError {
     /// Servers read the path in different ways.
     #[error("servers read the path of the request in different ways: {0}")]
     AmbiguousPath(#[from] AmbiguousPath),
+    /// An extractor of the program refuses the request.
+    #[error("{detail}")]
+    Custom {
+        /// The status of the response; of those from 500 on, the log has a line.
+        status: StatusCode,
+        /// A stable code for programs.
+        code: &'static str,
+        /// What is wrong, for the client.
+        detail: String,
+    },
 }
 
 impl<F> AttributeExtractor for F

@@ -20,7 +20,7 @@ use super::rejection::Rejection;
 use super::settings::{CheckInput, FailureMode, Settings};
 use crate::error::Error;
 use crate::http_response::ratelimit_headers;
-use crate::limiter::Limiter;
+use crate::limiter::{HeldCheck, Limiter};
 
 pin_project! {
     /// The response to a request.
@@ -106,7 +106,7 @@ where
                     let settings = Arc::clone(check.settings());
                     let Some((request, service)) = request.take() else { return Poll::Pending };
                     match admit(&settings, decided) {
-                        Ok(decision) => call_service(settings, decision, request, service),
+                        Ok(checked) => call_service(settings, checked, request, service),
                         Err(rejection) => {
                             return Poll::Ready(Ok(reject(&settings, rejection, request)));
                         }
@@ -132,14 +132,14 @@ where
     }
 }
 
-/// The decision of an admitted request; `None` if it passes because the limiter failed.
+/// The check of an admitted request; `None` if it passes because the limiter failed.
 fn admit<L>(
     settings: &Settings<L>,
-    decided: Result<Decision, Error>,
-) -> Result<Option<Decision>, Rejection> {
-    match decided {
-        Ok(decision) if decision.allowed => Ok(Some(decision)),
-        Ok(decision) => Err(Rejection::Denial(Box::new(decision))),
+    checked: Result<HeldCheck, Error>,
+) -> Result<Option<HeldCheck>, Rejection> {
+    match checked {
+        Ok(checked) if checked.decision.allowed => Ok(Some(checked)),
+        Ok(checked) => Err(Rejection::Denial(Box::new(checked.decision))),
         Err(error @ Error::Refused(_)) => Err(Rejection::Failure(error)),
         Err(error) if settings.options.on_failure == FailureMode::Open => {
             settings.error_log.on_unchecked(&error);
@@ -152,7 +152,7 @@ fn admit<L>(
 /// Calls the service with the decision in the extensions of the request.
 fn call_service<S, B, L>(
     settings: Arc<Settings<L>>,
-    decision: Option<Decision>,
+    checked: Option<HeldCheck>,
     mut request: Request<B>,
     mut service: S,
 ) -> ResponseState<S, B, L>
@@ -163,12 +163,12 @@ where
     let report = OutcomeReport::default();
     request.extensions_mut().insert(report.clone());
     let mut settle = None;
-    if let Some(decision) = &decision {
+    let decision = checked.map(|HeldCheck { decision, ticket }| {
         request.extensions_mut().insert(decision.clone());
-        let ticket = decision.ticket.clone();
         // Before the call: if it panics, the check is settled.
         settle = ticket.map(|ticket| PendingSettle::new(&settings, ticket, report));
-    }
+        decision
+    });
     ResponseState::Call { future: service.call(request), settings, decision, settle }
 }
 

@@ -20,6 +20,7 @@ use super::peer_address::{ForwardedAddress, ForwardedAddressError, PeerAddress};
 use super::rejection::Rejection;
 use super::service::RateLimit;
 use super::settings::{Attribute, FailureMode, GateSource, Options, Settings};
+use crate::engine::GateError;
 use crate::limiter::Limiter;
 
 /// Checks every request of a service, and settles its response. Clones share the limiter.
@@ -60,6 +61,25 @@ impl<L: Limiter + 'static> RateLimitLayer<L> {
     /// Checks all requests at one gate, which may be the name of a policy.
     pub fn new(limiter: L, gate: impl Into<Arc<str>>) -> Self {
         Self::with_gate_source(limiter, GateSource::Fixed(gate.into()))
+    }
+
+    /// Like [`Self::new`], and an error if the catalog of an engine or an `App` declares no such
+    /// gate, so that a misspelt name is an error when the program starts and not of its first
+    /// request. The client of a server does not know the catalog: `Client::verify` asks for it.
+    ///
+    /// ```
+    /// use catraca::tower::RateLimitLayer;
+    /// use catraca::{Catalog, Engine};
+    ///
+    /// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 1m'")?;
+    /// let error = RateLimitLayer::try_new(Engine::new(catalog), "logn").unwrap_err();
+    /// assert!(error.to_string().ends_with("did you mean `login`?"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_new(limiter: L, gate: impl Into<Arc<str>>) -> Result<Self, GateError> {
+        let gate = gate.into();
+        limiter.find_gate(&gate)?;
+        Ok(Self::new(limiter, gate))
     }
 
     /// Checks each request at the gate that `gate` returns. A request without a gate passes.

@@ -5,17 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use catraca_core::decision::Decision;
 use catraca_core::outcome::Outcome;
 use tokio::runtime::Handle;
 
 use super::pending_settle::{run_to_end, settle};
 use super::settings::{CheckInput, Settings};
 use crate::error::Error;
-use crate::limiter::Limiter;
+use crate::limiter::{HeldCheck, Limiter};
 
 /// A check that is under way. Boxed, because a type cannot name the future of a limiter.
-type CheckFuture = Pin<Box<dyn Future<Output = Result<Decision, Error>> + Send>>;
+type CheckFuture = Pin<Box<dyn Future<Output = Result<HeldCheck, Error>> + Send>>;
 
 /// A check that runs to its end even if it is dropped after its first poll.
 pub(super) struct PendingCheck<L: Limiter + 'static> {
@@ -40,7 +39,7 @@ impl<L: Limiter + 'static> PendingCheck<L> {
     }
 
     /// The decision. Must not be polled again after it is ready.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<HeldCheck, Error>> {
         self.has_started = true;
         let Some(future) = &mut self.future else { return Poll::Pending };
         let polled = future.as_mut().poll(context);
@@ -58,9 +57,9 @@ impl<L: Limiter + 'static> Drop for PendingCheck<L> {
         let Some(future) = self.future.take().filter(|_| self.has_started) else { return };
         let settings = Arc::clone(&self.settings);
         run_to_end(&self.settings.error_log, self.runtime.as_ref(), async move {
-            let decision = future.await;
-            if let Ok(Decision { ticket: Some(ticket), .. }) = decision {
-                settle(&settings, &ticket, &Outcome::default()).await;
+            let checked = future.await;
+            if let Ok(HeldCheck { ticket: Some(ticket), .. }) = checked {
+                settle(&settings, ticket, &Outcome::default()).await;
             }
         });
     }

@@ -19,9 +19,8 @@ use super::error_log::ErrorLog;
 use super::grpc;
 use super::outcome_report::OutcomeReport;
 use super::settings::Settings;
-use crate::engine::{CheckRef, Settle};
 use crate::http_outcome::BodyCopy;
-use crate::limiter::Limiter;
+use crate::limiter::{HeldTicket, Limiter};
 use crate::settlement::SettleState;
 
 /// Settles a check when it is dropped. Until the head of the response is known, the outcome has no
@@ -40,7 +39,7 @@ type SettleFn = Box<dyn FnOnce(Outcome) + Send + Sync>;
 impl PendingSettle {
     pub fn new<L: Limiter + 'static>(
         settings: &Arc<Settings<L>>,
-        ticket: String,
+        ticket: HeldTicket,
         report: OutcomeReport,
     ) -> Self {
         let settings = Arc::clone(settings);
@@ -48,7 +47,7 @@ impl PendingSettle {
         let log = Arc::clone(&settings.error_log);
         let settle = move |outcome| {
             run_to_end(&log, runtime.as_ref(), async move {
-                settle(&settings, &ticket, &outcome).await;
+                settle(&settings, ticket, &outcome).await;
             });
         };
         Self {
@@ -99,10 +98,12 @@ impl Drop for PendingSettle {
 }
 
 /// Settles a check. The caller cannot repeat it, so an error is only reported.
-pub(super) async fn settle<L: Limiter>(settings: &Settings<L>, ticket: &str, outcome: &Outcome) {
-    let namespace = &*settings.options.namespace;
-    let call = Settle { namespace, check: CheckRef::Ticket(ticket), outcome };
-    match settings.limiter.settle(&call).await {
+pub(super) async fn settle<L: Limiter>(
+    settings: &Settings<L>,
+    ticket: HeldTicket,
+    outcome: &Outcome,
+) {
+    match settings.limiter.settle_held(&settings.options.namespace, ticket, outcome).await {
         Ok(settlement) if settlement.state == SettleState::Expired => {
             if !settings.has_reported_late_settle.swap(true, Ordering::Relaxed) {
                 tracing::warn!(

@@ -70,6 +70,7 @@ impl Rejection {
             Self::Extract(ExtractError::NoPeerAddress) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Extract(ExtractError::Request(error)) => error.status(),
             Self::Extract(ExtractError::AmbiguousPath(_)) => StatusCode::BAD_REQUEST,
+            Self::Extract(ExtractError::Custom { status, .. }) => *status,
         }
     }
 
@@ -126,6 +127,7 @@ impl Rejection {
             Self::Extract(ExtractError::NoPeerAddress) => "no-peer-address",
             Self::Extract(ExtractError::Request(error)) => error.code(),
             Self::Extract(ExtractError::AmbiguousPath(_)) => "ambiguous-path",
+            Self::Extract(ExtractError::Custom { code, .. }) => code,
         }
     }
 

@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use catraca_core::catalog::Catalog;
-use catraca_core::decision::Decision;
 use catraca_core::request::{Check, DEFAULT_NAMESPACE};
 use catraca_core::route::{RouteRequest, UNROUTED};
 use catraca_core::subject::Subject;
@@ -19,7 +18,7 @@ use super::outcome_source::OutcomeSource;
 use super::rejection::Rejection;
 use crate::error::Error;
 use crate::http_request::{RequestError, RequestParts, RouteValues};
-use crate::limiter::Limiter;
+use crate::limiter::{HeldCheck, Limiter};
 
 /// What happens to a request if the limiter fails, so that there is no decision. An invalid check
 /// never passes.
@@ -139,14 +138,14 @@ impl Options {
 
 impl<L: Limiter> Settings<L> {
     /// Checks a request.
-    pub async fn check(&self, input: &CheckInput) -> Result<Decision, Error> {
+    pub async fn check(&self, input: &CheckInput) -> Result<HeldCheck, Error> {
         let pairs = input.values.iter().map(|(name, value)| (&**name, value.as_str()));
         let subject: Subject<'_> = pairs.collect();
         let mut check = Check::new(&input.gate, subject).namespace(&self.options.namespace);
         check.cost = input.cost;
         check.reference = input.reference.as_deref();
         check.lists = self.options.lists;
-        self.limiter.check(&check).await
+        self.limiter.check_held(&check).await
     }
 }
 

@@ -1,7 +1,10 @@
 //! Attributes that are read from a request: addresses, headers, path segments, closures.
 
-use catraca::tower::{AddressSource, ForwardedAddress, ForwardedAddressError, RateLimitLayer};
-use catraca::{Check, Engine};
+use catraca::tower::{
+    AddressSource, AttributeExtractor, ExtractError, ForwardedAddress, ForwardedAddressError,
+    RateLimitLayer,
+};
+use catraca::{Check, Engine, GateError};
 use http::request::Parts;
 use http::{HeaderValue, Request, StatusCode};
 
@@ -124,4 +127,42 @@ fn proxies_that_cannot_be_trusted_are_errors_at_start() {
     assert!(ForwardedAddress::new(AddressSource::Forwarded, [address]).is_ok());
     let peer = ForwardedAddress::new(AddressSource::Peer, [address]).map(drop);
     assert_eq!(peer, Err(ForwardedAddressError::NoHeader));
+}
+
+/// A visitor without a session must log in first.
+struct Session;
+
+impl AttributeExtractor for Session {
+    fn extract(&self, request: &Parts) -> Result<Option<String>, ExtractError> {
+        let session = request.headers.get("x-session").and_then(|value| value.to_str().ok());
+        let session = session.ok_or_else(|| ExtractError::Custom {
+            status: StatusCode::UNAUTHORIZED,
+            code: "no-session",
+            detail: "log in first".to_owned(),
+        })?;
+        Ok(Some(session.to_owned()))
+    }
+}
+
+#[tokio::test]
+async fn an_extractor_refuses_a_request_in_its_own_words() {
+    let (engine, _clock) = engine("[policy.p]\n by = ['session']\n window = '9 per 1m'");
+    let layer = RateLimitLayer::new(engine.clone(), "p").by("session", Session);
+    let refused = send(&layer, request()).await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    let problem = json_of(refused).await;
+    assert_eq!(
+        (&problem["code"], &problem["detail"]),
+        (&"no-session".into(), &"log in first".into())
+    );
+    send(&layer, with_header(request(), "x-session", "a")).await;
+    assert_eq!(used(&engine, "session", "a"), 1);
+}
+
+#[test]
+fn a_misspelt_gate_is_an_error_when_the_layer_is_made() {
+    let (engine, _clock) = engine(BY_IP);
+    assert!(RateLimitLayer::try_new(engine.clone(), "p").is_ok());
+    let error = RateLimitLayer::try_new(engine, "pp").unwrap_err();
+    assert!(matches!(&error, GateError::UnknownGate { gate, .. } if gate == "pp"), "{error}");
 }

@@ -120,10 +120,12 @@ fn decisions(engine: &Engine) -> Vec<(String, Decision)> {
     engine.settle(&Settle::ticket(&ticket, &Outcome::status(402))).unwrap();
     cases.push(("banned without a limit".to_owned(), engine.check(&banned).unwrap()));
     let allowed = engine.check(&check("day", "198.51.100.98")).unwrap();
-    let degraded = Decision { degraded: true, ..allowed.clone() };
-    cases.push(("degraded".to_owned(), degraded));
-    let unavailable =
-        Decision { allowed: false, reason: Reason::Unavailable, degraded: true, ..allowed };
+    let mut degraded = allowed;
+    degraded.degraded = true;
+    cases.push(("degraded".to_owned(), degraded.clone()));
+    let mut unavailable = degraded;
+    unavailable.allowed = false;
+    unavailable.reason = Reason::Unavailable;
     cases.push(("closed".to_owned(), unavailable));
     cases
 }
@@ -139,7 +141,9 @@ fn headers(decision: &Decision) -> BTreeMap<String, String> {
 
 fn case(name: &str, decision: &Decision) -> Value {
     // A ticket is random.
-    let decision = &Decision { ticket: None, ..decision.clone() };
+    let mut decision = decision.clone();
+    decision.ticket = None;
+    let decision = &decision;
     let body = serde_json::to_string(&AsJson(decision)).unwrap();
     let read: DecisionBody<'_> = serde_json::from_str(&body).unwrap();
     let read = read.into_decision(decision.at);

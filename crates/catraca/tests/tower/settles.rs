@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use catraca::tower::RateLimitLayer;
-use catraca::{Engine, ManualClock, Span};
+use catraca::{Decision, Engine, ManualClock, Span};
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Empty, Full};
@@ -49,6 +49,19 @@ fn lookup() -> (Arc<Engine>, ManualClock, RateLimitLayer<Arc<Engine>>) {
     let (engine, clock) = engine(LOOKUP);
     let layer = RateLimitLayer::new(engine.clone(), "lookup").by_peer_address();
     (engine, clock, layer)
+}
+
+/// A ticket that stays in the process is not sealed, which is most of the time of a settle.
+#[tokio::test]
+async fn the_ticket_stays_with_the_layer() {
+    let (engine, _clock, layer) = lookup();
+    let service = layer.layer(service_fn(|request: Request<()>| async move {
+        let decision = request.extensions().get::<Decision>().unwrap();
+        assert_eq!((decision.allowed, &decision.ticket), (true, &None));
+        Ok::<_, Infallible>(Response::new(Full::<Bytes>::default()))
+    }));
+    body_of(service.oneshot(request()).await.unwrap()).await;
+    assert_eq!(remaining(&engine, "lookup"), Some(97));
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ import type { RateLimitConfig } from "./rate-limit-config.js";
 export { RATE_LIMIT_CONFIGS } from "../generated/checkout-configs.js";
 export { addToBlocklist, listBlocklist, removeFromBlocklist } from "./blocklist.js";
 export type { BlocklistEntry } from "./blocklist.js";
+export { rateLimitConfig } from "./rate-limit-config.js";
 export type { RateLimitConfig } from "./rate-limit-config.js";
 
 export interface RateLimitResult {

@@ -1,4 +1,4 @@
-/** A named configuration. Only the generated file makes them, so that code has no limits inline. */
+/** A named configuration. Only generated files make them, so that code has no limits inline. */
 declare const generated: unique symbol;
 
 export interface RateLimitConfig<A extends string = string> {
@@ -11,7 +11,8 @@ export interface RateLimitConfig<A extends string = string> {
   readonly [generated]: true;
 }
 
-export function config<A extends string>(
+/** For the module that `catraca types --lang ts --configs` prints for a catalog. */
+export function rateLimitConfig<A extends string>(
   action: A,
   maxAttempts: number,
   windowMinutes: number,

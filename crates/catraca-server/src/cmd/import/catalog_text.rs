@@ -79,32 +79,51 @@ fn toml_text(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
+/// A policy as the fields that configurations of limits in TypeScript have.
+pub struct PolicyConfig<'c> {
+    /// The name of the constant, unique in the catalog.
+    pub constant: String,
+    pub policy: &'c Policy,
+    /// Attempts, window and block in minutes; `None` if it is not one limit in whole minutes.
+    pub numbers: Option<[i64; 3]>,
+}
+
+/// The policies of a catalog in its order.
+pub fn policy_configs(catalog: &Catalog) -> Vec<PolicyConfig<'_>> {
+    let mut configs: Vec<PolicyConfig<'_>> = Vec::new();
+    for policy in &catalog.policies {
+        let mut constant = constant_name(&policy.name);
+        let is_taken = |name: &str| configs.iter().any(|other| other.constant == name);
+        while constant == "RATE_LIMIT_CONFIGS" || is_taken(&constant) {
+            constant.push('_');
+        }
+        configs.push(PolicyConfig { constant, policy, numbers: config_numbers(policy) });
+    }
+    configs
+}
+
 /// The policies of a catalog as the constants and the map that `catraca import configs` reads.
 pub fn write_configs(catalog: &Catalog) -> String {
     let mut text = "// Made by `catraca export configs`: change the catalog instead.\n".to_owned();
-    let mut names = Vec::new();
-    for policy in &catalog.policies {
-        let mut name = constant_name(&policy.name);
-        while name == "RATE_LIMIT_CONFIGS" || names.contains(&name) {
-            name.push('_');
-        }
-        match config_numbers(policy) {
+    let mut names = String::new();
+    for PolicyConfig { constant, policy, numbers } in policy_configs(catalog) {
+        match numbers {
             Some([attempts, window, block]) => {
                 text += &format!(
-                    "\nexport const {name} = {{\n  action: {:?},\n  maxAttempts: {attempts},\n  \
+                    "\nexport const {constant} = {{\n  action: {:?},\n  maxAttempts: {attempts},\n  \
                      windowMinutes: {window},\n  blockDurationMinutes: {block},\n}};\n",
                     &*policy.name
                 );
-                names.push(name);
+                names += &format!("  {constant},\n");
             }
             None => {
-                text +=
-                    &format!("\n// {name} is left out: it is not one limit in whole minutes.\n");
+                text += &format!(
+                    "\n// {constant} is left out: it is not one limit in whole minutes.\n"
+                );
             }
         }
     }
-    let names: Vec<String> = names.iter().map(|name| format!("  {name},\n")).collect();
-    text + &format!("\nexport const RATE_LIMIT_CONFIGS = {{\n{}}} as const;\n", names.concat())
+    text + &format!("\nexport const RATE_LIMIT_CONFIGS = {{\n{names}}} as const;\n")
 }
 
 fn constant_name(policy: &str) -> String {

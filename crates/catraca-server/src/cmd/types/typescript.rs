@@ -1,20 +1,63 @@
-//! The gates of a catalog as a TypeScript type.
+//! The gates of a catalog as a TypeScript type, and its limits as constants.
 
+use catraca::Catalog;
 use catraca::core::catalog::GateAttribute;
 
 use super::gate_attributes::GateAttributes;
+use crate::cmd::import::catalog_text::{PolicyConfig, policy_configs};
+
+/// The attribute that the helpers of a checkout send.
+const ADDRESS: &str = "ip";
 
 /// A module that exports the type `Gates`.
 pub fn render(gates: &[GateAttributes]) -> String {
+    let head = "// Made by `catraca types --lang ts`: make it again instead of editing it.\n";
+    format!("{head}\n{}", gates_type(gates))
+}
+
+/// A module that exports `Gates` and the constants that the helpers of a checkout take.
+pub fn render_with_configs(catalog: &Catalog, gates: &[GateAttributes]) -> String {
+    format!(
+        "// Made by `catraca types --lang ts --configs`: make it again instead of editing it.\n\
+         import {{ rateLimitConfig }} from \"@catraca/client/checkout\";\n\n{}\n\
+         /** The limits by name. The server decides by its catalog, not by these numbers. */\n\
+         export const RATE_LIMIT_CONFIGS = {{\n{}}} as const;\n",
+        gates_type(gates),
+        config_lines(catalog, gates)
+    )
+}
+
+fn gates_type(gates: &[GateAttributes]) -> String {
     let lines: String = gates
         .iter()
         .map(|one| format!("  {}: {};\n", property(&one.gate), attributes(&one.attributes)))
         .collect();
-    format!(
-        "// Made by `catraca types --lang ts`: make it again instead of editing it.\n\n\
-         /** The attributes that each gate of the catalog reads. */\n\
-         export type Gates = {{\n{lines}}};\n"
-    )
+    let head = "/** The attributes that each gate of the catalog reads. */\nexport type Gates = {";
+    format!("{head}\n{lines}}};\n")
+}
+
+/// One constant per policy that can be checked with an address alone, as the helpers do.
+fn config_lines(catalog: &Catalog, gates: &[GateAttributes]) -> String {
+    let line = |one: PolicyConfig<'_>| {
+        let PolicyConfig { constant, policy, numbers } = one;
+        if !is_by_address(&policy.name, gates) {
+            return format!("  // {constant} is left out: it reads more than `{ADDRESS}`.\n");
+        }
+        let Some([attempts, window, block]) = numbers else {
+            return format!("  // {constant} is left out: it is not one limit in whole minutes.\n");
+        };
+        let action = serde_json::Value::from(&*policy.name);
+        format!("  {constant}: rateLimitConfig({action}, {attempts}, {window}, {block}),\n")
+    };
+    policy_configs(catalog).into_iter().map(line).collect()
+}
+
+fn is_by_address(policy: &str, gates: &[GateAttributes]) -> bool {
+    let gate = gates.iter().find(|one| *one.gate == *policy);
+    gate.is_some_and(|gate| {
+        let mut attributes = gate.attributes.iter();
+        attributes.all(|one| !one.is_required || *one.name == *ADDRESS)
+    })
 }
 
 fn attributes(attributes: &[GateAttribute]) -> String {

@@ -82,7 +82,7 @@ pub async fn reconcile(request: &ApiRequest) -> ApiResult {
     let (observed_at, states) = read_observation(&body)?;
     let states: Vec<_> = states.iter().map(ObservedBucket::observation).collect();
     let app = request.app();
-    let Reconciliation { drifts, skipped } =
+    let Reconciliation { drifts, skipped, .. } =
         app.reconcile(request.namespace(), &subject, observed_at, &states).await?;
     let buckets = drifts.iter().map(|drift| {
         let policy = drift.policy.to_string();

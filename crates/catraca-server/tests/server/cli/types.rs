@@ -47,6 +47,30 @@ fn a_preset_in_typescript() {
     assert_eq!(dir.run(&["types", "--lang", "ts", "catalog.toml"]).out, TYPESCRIPT);
 }
 
+/// Regression: only `presets/checkout` had constants for the helpers of a checkout.
+#[test]
+fn a_catalog_with_a_policy_of_its_own_has_configs() {
+    let catalog = "[policy.coupon_redeem]\nby = ['ip']\nwindow = '8 per 10m'\nblock = '1h'\n\
+                   [policy.coupon-redeem]\nby = ['ip']\nwindow = '9 per 1h'\n\
+                   [policy.seconds]\nby = ['ip']\nwindow = '9 per 10s'\n\
+                   [policy.account]\nby = ['user']\nwindow = '9 per 1m'\n";
+    let dir = TestDir::with_file("catalog.toml", catalog);
+    let printed = dir.run(&["types", "--lang", "ts", "--configs", "-c", "catalog.toml"]);
+    assert_eq!(printed.code, Some(0), "{}", printed.err);
+    let expected = r#"
+export const RATE_LIMIT_CONFIGS = {
+  COUPON_REDEEM: rateLimitConfig("coupon_redeem", 8, 10, 60),
+  COUPON_REDEEM_: rateLimitConfig("coupon-redeem", 9, 60, 0),
+  // SECONDS is left out: it is not one limit in whole minutes.
+  // ACCOUNT is left out: it reads more than `ip`.
+} as const;
+"#;
+    assert!(printed.out.ends_with(expected), "{}", printed.out);
+    assert!(printed.out.contains("import { rateLimitConfig } from \"@catraca/client/checkout\";"));
+    assert!(printed.out.contains("  coupon_redeem: { ip: string };\n"), "{}", printed.out);
+    assert_eq!(dir.run(&["types", "--lang", "go", "--configs", "catalog.toml"]).code, Some(2));
+}
+
 #[test]
 fn a_preset_in_go() {
     let dir = TestDir::with_file("catalog.toml", PRESET);

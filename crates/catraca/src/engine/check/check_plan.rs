@@ -75,9 +75,6 @@ impl<S: Store> Engine<S> {
             exchange.planned = planned?;
         }
         let decision = self.run(&mut exchange)?;
-        match exchange.ticket {
-            TicketForm::Sealed => Ok((decision, None)),
-            TicketForm::Unsealed(ticket) => Ok((decision, ticket)),
-        }
+        Ok((decision, exchange.into_ticket()))
     }
 }

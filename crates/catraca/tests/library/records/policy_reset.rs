@@ -8,7 +8,7 @@ use catraca::records::{
     AuditQuery, BlockEvent, BlockQuery, DebtEvent, Operator, PolicyReset, Record, RecordKind,
     Records,
 };
-use catraca::{App, BlockProposal, Check, Engine, Outcome, Settle, Subject, Time};
+use catraca::{App, BlockProposal, Check, Credit, Engine, Outcome, Settle, Subject, Time};
 
 use super::helpers::{
     ANA, START, TestDatabase, app, app_over, app_passes, at, block_on, block_record, builder,
@@ -223,7 +223,7 @@ fn what_began_before_is_settled_as_after_a_reset_of_its_key() {
             between(&engine);
             let outcome = Outcome::status(status);
             let settled = engine.settle(&Settle::ticket(&ticket, &outcome)).unwrap();
-            let credited = engine.credit("default", "E1", "payment", &payer()).unwrap();
+            let credited = engine.credit(&Credit::new("E1", "payment", &payer())).unwrap();
             let state = engine.bucket_state("default", "lookup", &payer()).unwrap();
             let allowed = engine.peek(&Check::new("lookup", payer())).unwrap().allowed;
             (settled.rows[0].charged, credited, state.balance, state.blocked_until, allowed)

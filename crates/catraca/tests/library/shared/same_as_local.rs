@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use catraca::{
-    App, BlockProposal, Catalog, Check, CheckRef, Credit, Engine, ManualClock, Outcome, Settle,
-    Subject,
+    App, BlockProposal, Catalog, Check, Credit, Engine, ManualClock, Outcome, Settle, Subject,
 };
 
 use super::helpers::{Remote, START, builder, check, node, pair, poll_ready, secs, settle};
@@ -46,14 +45,12 @@ fn every_verb_answers_as_in_process() {
         let outcome = Outcome { status: Some(status), ..Outcome::default() };
         assert_eq!(ticket.is_some(), twin_ticket.is_some());
         if let Some(twin_ticket) = twin_ticket {
-            let by_name = CheckRef::Reference(reference, Subject::from_iter([("ip", "192.0.2.1")]));
-            let call = Settle { namespace: "default", check: by_name, outcome: &outcome };
+            let call = Settle::reference(reference, [("ip", "192.0.2.1")], &outcome);
             let settled = settle(&shared, &call);
             assert_eq!(settled, local.settle(&Settle::ticket(&twin_ticket, &outcome)).unwrap());
-            let call =
-                Credit { namespace: "default", reference, event: "payment", subject: &subject };
+            let call = Credit::new(reference, "payment", &subject);
             let credit = poll_ready(shared.credit(&call)).unwrap();
-            let twin_credit = local.credit("default", reference, "payment", &subject).unwrap();
+            let twin_credit = local.credit(&call).unwrap();
             assert_eq!(credit, twin_credit);
         }
         let states = poll_ready(shared.buckets("default", &subject)).unwrap();

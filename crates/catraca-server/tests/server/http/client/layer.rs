@@ -53,10 +53,26 @@ async fn two_processes_share_one_limit_with_ten_lines_of_glue() {
     let callers = server.request("GET /v1/stats/callers", &[]).json();
     assert_eq!(callers["callers"][0]["caller"], "axum-shared/1");
 
-    let source = include_str!("../../../../../catraca/examples/axum_shared.rs");
-    let glue = source.split("// glue: ").nth(1).unwrap().lines().skip(1);
-    let lines = glue.filter(|line| !line.trim().is_empty()).count();
+    let lines = count_glue(include_str!("../../../../../catraca/examples/axum_shared.rs"));
     assert!((1..=GLUE_MAX).contains(&lines), "{lines} lines of glue");
+    let readme = include_str!("../../../../../../examples/axum/README.md");
+    assert!(readme.contains(&format!("with {lines} lines of glue")), "{lines} lines of glue");
+}
+
+/// Counts by the rule of `examples/README.md`.
+fn count_glue(source: &str) -> usize {
+    let mut is_inside = false;
+    let mut count = 0;
+    for line in source.lines().map(str::trim) {
+        match line {
+            "// glue: begin" => is_inside = true,
+            "// glue: end" => is_inside = false,
+            _ if line.is_empty() || line.starts_with("//") => {}
+            _ if is_inside || line.contains("catraca") => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 async fn send(layer: &RateLimitLayer<Client>, status: u16) -> Response<()> {

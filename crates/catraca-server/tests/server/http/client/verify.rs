@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use catraca::Check;
 use catraca::client::ClientWarning;
 use catraca::core::time::Time;
+use catraca::{Check, FailMode};
 
 use super::dropping_proxy::start_with_date;
 use super::{CATALOG, builder, client};
@@ -18,20 +18,36 @@ async fn mistakes_are_named_and_a_correct_client_has_none() {
     let tables = format!("{}{}", reader.table, checker.table);
     let server = TestServer::with_catalog(&format!("{CATALOG}{tables}"));
     let shop = builder(&server.address).key(&checker.key).caller("shop/1.4").build().unwrap();
-    assert_eq!(shop.verify(&["login", "lookup", "free"]).await.unwrap(), []);
+    assert_eq!(shop.verify(&["login", "lookup", "free"]).await, []);
     let dash = builder(&server.address).key(&reader.key).build().unwrap();
-    let warnings = dash.verify(&["login", "logn"]).await.unwrap();
+    let warnings = dash.verify(&["login", "logn"]).await;
     let names: Vec<&str> = warnings.iter().map(|warning| warning.name()).collect();
     assert_eq!(names, ["wrong-role", "unknown-gate"]);
     assert!(warnings[1].to_string().contains("`logn`"));
     let stranger = builder(&server.address).key("catraca_wrong").build().unwrap();
-    assert!(stranger.verify(&["login"]).await.is_err());
+    let warnings = stranger.verify(&["login"]).await;
+    let names: Vec<&str> = warnings.iter().map(|warning| warning.name()).collect();
+    assert_eq!(names, ["key-refused"]);
+}
+
+/// Regression: `verify` was an error while the server was down, and a program with
+/// `FailMode::Open` that called it at its start did not start.
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_a_warning() {
+    // Nothing listens on port 1, so the connection is refused at once.
+    let client = builder("127.0.0.1:1").fail(FailMode::Open).build().unwrap();
+    let warnings = client.verify(&["login"]).await;
+    let names: Vec<&str> = warnings.iter().map(|warning| warning.name()).collect();
+    assert_eq!(names, ["unavailable"]);
+    let text = warnings[0].to_string();
+    assert!(text.contains("http://127.0.0.1:1 cannot be reached"), "{text}");
+    assert!(client.check(&Check::new("login", [("ip", "::1")])).await.unwrap().allowed);
 }
 
 #[tokio::test]
 async fn a_gate_that_only_the_default_policy_decides_is_unknown() {
     let server = TestServer::with_catalog(&format!("default = 'free'\n{CATALOG}"));
-    let warnings = client(&server).verify(&["login", "undeclared"]).await.unwrap();
+    let warnings = client(&server).verify(&["login", "undeclared"]).await;
     let names: Vec<&str> = warnings.iter().map(|warning| warning.name()).collect();
     assert_eq!(names, ["unknown-gate"]);
 }
@@ -41,7 +57,7 @@ async fn a_key_of_one_namespace_finds_unknown_gates_too() {
     let shop = keygen(&["--role", "check", "--name", "shop", "--namespace", "shop"]);
     let server = TestServer::with_catalog(&format!("{CATALOG}{}", shop.table));
     let client = builder(&server.address).key(&shop.key).build().unwrap();
-    let warnings = client.verify(&["login", "logn"]).await.unwrap();
+    let warnings = client.verify(&["login", "logn"]).await;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].to_string().contains("`logn`"));
 }
@@ -51,12 +67,12 @@ async fn a_program_that_checks_needs_no_admin_key() {
     let admin = keygen(&["--role", "admin", "--name", "ops"]);
     let server = TestServer::with_catalog(&format!("{CATALOG}{}", admin.table));
     let client = builder(&server.address).key(&admin.key).build().unwrap();
-    let warnings = client.verify(&["login"]).await.unwrap();
+    let warnings = client.verify(&["login"]).await;
     assert_eq!(warnings, [ClientWarning::AdminKey]);
     assert_eq!(warnings[0].name(), "admin-key");
     let open = TestServer::with_catalog(CATALOG);
     let client = super::client(&open);
-    assert_eq!(client.verify(&["login"]).await.unwrap(), [], "a server without keys is no mistake");
+    assert_eq!(client.verify(&["login"]).await, [], "a server without keys is no mistake");
 }
 
 #[tokio::test]
@@ -67,7 +83,7 @@ async fn a_clock_that_differs_by_more_than_30_s_is_named() {
         let address = start_with_date(&server.address, http_date(time));
         async move {
             let client = builder(&address).build().unwrap();
-            let warnings = client.verify(&["login"]).await.unwrap();
+            let warnings = client.verify(&["login"]).await;
             warnings.iter().map(|warning| warning.name()).collect::<Vec<_>>()
         }
     };
