@@ -6,21 +6,24 @@
 mod backend;
 mod keys;
 mod lock_setup;
+mod panic_log;
 mod records_log;
 mod secret;
 mod shared_store;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
 use catraca::Catalog;
+use catraca::supervise::supervise;
 use tokio::runtime::{Handle, Runtime};
 
 use backend::Backend;
 use keys::StartKeys;
+use panic_log::log_task_panics;
 
 use crate::config::{LoadedCatalog, ProcessConfig, ReloadableConfig, StorageConfig, TlsFiles};
 use crate::context::{CallerCounts, ServerContext};
@@ -77,7 +80,10 @@ impl Server {
         context.traces = traces.map(Arc::new);
         let locks = Arc::downgrade(context.app.locks());
         let observer = Arc::clone(&context.observer);
-        runtime.spawn(lock_setup::expire_periodically(locks, observer));
+        runtime.spawn(supervise("lock expiry", move || {
+            lock_setup::expire_periodically(Weak::clone(&locks), Arc::clone(&observer))
+        }));
+        runtime.spawn(supervise("panic log", log_task_panics));
         Ok(Self { name, context: Arc::new(context), listeners: Vec::new(), backend, runtime })
     }
 
@@ -138,8 +144,9 @@ impl Server {
         if context.reloader.has_file() && watches {
             self.runtime.spawn(watch(Arc::clone(&context.reloader)));
         }
-        let poll = dict_poll::poll_periodically(Arc::downgrade(context));
-        self.runtime.spawn(poll);
+        let polling = Arc::downgrade(context);
+        let poll = move || dict_poll::poll_periodically(Weak::clone(&polling));
+        self.runtime.spawn(supervise("dict poll", poll));
         let app = context.app.clone();
         // Read once, so that acts know them when the records fail later. An error is ignored: acts
         // read them again, and refuse what is ambiguous.

@@ -85,6 +85,8 @@ pub mod settlement;
 #[cfg(feature = "shared")]
 pub mod shared;
 pub mod store;
+#[cfg(any(feature = "locks", feature = "records", feature = "shared"))]
+pub mod supervise;
 #[cfg(feature = "tower")]
 pub mod tower;
 pub mod url;

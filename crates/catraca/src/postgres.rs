@@ -49,6 +49,7 @@ use tokio_postgres::{Error, Row};
 use crate::store::{
     NodeMessage, NodeReply, SharedStore, StoreError, StoreFuture, StoreStatus, When,
 };
+use crate::supervise::supervise;
 use connection::PostgresConnection;
 use database_url::DatabaseUrl;
 use failure::PostgresFailure;
@@ -121,21 +122,25 @@ impl PostgresStore {
         // The first worker uses the connection that has migrated the schema.
         let mut first = Some(connection);
         let spawn_worker = |_| {
-            let worker =
-                worker_pool::run_worker(Arc::clone(&pool), url.clone(), options, first.take());
-            tokio::spawn(worker)
+            let mut first = first.take();
+            let pool = Arc::clone(&pool);
+            let url = url.clone();
+            tokio::spawn(supervise("postgres worker", move || {
+                worker_pool::run_worker(Arc::clone(&pool), url.clone(), options, first.take())
+            }))
         };
         let mut tasks: Vec<_> = (0..options.connections).map(spawn_worker).collect();
         let sweep_error = Arc::<ArcSwapOption<String>>::default();
         let spawn_sweeper = |every| {
-            tokio::spawn(sweep_periodically(Arc::clone(&pool), every, Arc::clone(&sweep_error)))
+            let pool = Arc::clone(&pool);
+            let error = Arc::clone(&sweep_error);
+            tokio::spawn(supervise("postgres sweep", move || {
+                sweep_periodically(Arc::clone(&pool), every, Arc::clone(&error))
+            }))
         };
         tasks.extend(options.sweep_every.map(spawn_sweeper));
-        // A URL with one host has nothing to compare with.
-        for host in url.hosts.iter().filter(|_| url.hosts.len() > 1).cloned() {
-            let watch = primary::watch_host(url.clone(), host, options.connect_timeout);
-            tasks.push(tokio::spawn(watch));
-        }
+        let watch = connection::watch_hosts(url.clone(), options.connect_timeout);
+        tasks.push(tokio::spawn(watch));
         let freed = lock_store::freed_channel();
         Ok(Self {
             pool,

@@ -12,6 +12,8 @@ mod check;
 #[cfg(feature = "records")]
 mod erasures;
 mod exchange_notices;
+#[cfg(feature = "records")]
+mod follow_records;
 mod heartbeat;
 #[cfg(feature = "records")]
 mod known_rules;
@@ -34,17 +36,18 @@ mod rule_changes;
 #[cfg(feature = "records")]
 mod rule_item;
 mod settle;
+mod stale_blocks;
 mod unsynced_blocks;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use catraca_core::batch::{Batch, Reply, SettleReply, UnblockRow};
 use catraca_core::digest::Key;
 #[cfg(feature = "records")]
 use catraca_core::ticket::MessageSealer;
-use catraca_core::time::Time;
 use parking_lot::Mutex;
 
 use crate::engine::{
@@ -94,15 +97,24 @@ pub(crate) struct SharedDriver {
     notices: NoticeBoard,
     /// Why notices could not be exchanged, if so.
     notice_error: ArcSwapOption<String>,
+    /// Notices since the start that this node cannot read.
+    unreadable_notices: AtomicU64,
+    /// Why the blocks of the records could not be compared with those of the store, if so.
+    agreement_error: ArcSwapOption<String>,
+    heartbeats: heartbeat::LastHeartbeat,
     /// Since a loss of data, until blocks were compared with those of the store.
     agreement: Mutex<Option<Agreement>>,
-    /// When this node last wrote its blocks to the store, by the store's clock.
-    blocks_written_at: Mutex<Time>,
+    /// The blocks that this node wrote to the store again.
+    written_blocks: Mutex<stale_blocks::WrittenBlocks>,
     /// Blocks that this node has written although another one had released them.
     stale_blocks: Mutex<Vec<UnblockRow>>,
+    /// Such blocks for which that list had no room.
+    dropped_stale: AtomicU64,
     peers: Peers,
     #[cfg(feature = "records")]
-    records: OnceLock<resume::RecordsFollower>,
+    records: OnceLock<follow_records::RecordsFollower>,
+    #[cfg(feature = "records")]
+    reads: follow_records::RecordsReads,
     /// With records of this node alone: the rules that all nodes share through the store.
     #[cfg(feature = "records")]
     node_scope: OnceLock<node_scope::NodeScope>,
@@ -176,6 +188,8 @@ pub struct SharedStats {
     pub dropped_unsynced_blocks: u64,
     /// How far the store's clock is ahead of this node's, in microseconds.
     pub clock_offset: Option<i64>,
+    /// How long ago the last heartbeat ended, if they were started.
+    pub heartbeat_age: Option<Duration>,
     /// Nodes that are alive, with this one, when the store last answered.
     pub nodes: usize,
     /// Live nodes with other revisions of the catalog, if that has lasted.
@@ -228,12 +242,18 @@ impl SharedDriver {
             node_name: OnceLock::new(),
             notices: NoticeBoard::default(),
             notice_error: ArcSwapOption::empty(),
+            unreadable_notices: AtomicU64::new(0),
+            agreement_error: ArcSwapOption::empty(),
+            heartbeats: Default::default(),
             agreement: Mutex::default(),
-            blocks_written_at: Mutex::default(),
+            written_blocks: Mutex::default(),
             stale_blocks: Mutex::default(),
+            dropped_stale: AtomicU64::new(0),
             peers: Peers::default(),
             #[cfg(feature = "records")]
             records: OnceLock::new(),
+            #[cfg(feature = "records")]
+            reads: Default::default(),
             #[cfg(feature = "records")]
             node_scope: OnceLock::new(),
             #[cfg(feature = "records")]
@@ -327,6 +347,7 @@ impl SharedDriver {
             unsynced_blocks: self.unsynced.len(),
             dropped_unsynced_blocks: self.dropped_unsynced.load(Ordering::Relaxed),
             clock_offset: self.primaries.clock_offset(),
+            heartbeat_age: self.heartbeats.age(),
             nodes: self.peers.count(),
             revision_problem: self.peers.revision_problem(),
             notices,
@@ -361,9 +382,15 @@ impl SharedDriver {
             format!("other nodes do not learn of a change of lists, facts, modes or blocks: {why}")
         });
         let notice_error = || self.notice_error.load().as_deref().cloned();
-        let error = unpublished.or_else(|| self.store.background_error()).or_else(notice_error);
+        let error = unpublished
+            .or_else(|| self.heartbeats.problem())
+            .or_else(|| self.store.background_error())
+            .or_else(notice_error)
+            .or_else(|| self.agreement_error.load().as_deref().cloned())
+            .or_else(|| self.lost_notices());
         #[cfg(feature = "records")]
-        let error = error.or_else(|| self.node_scope.get()?.error());
+        let error =
+            error.or_else(|| self.node_scope.get()?.error()).or_else(|| self.reads.problem());
         error
     }
 

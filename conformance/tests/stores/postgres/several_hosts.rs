@@ -3,8 +3,11 @@
 
 use std::time::Duration;
 
+use catraca::Time;
+use catraca::core::policy::Mode;
 use catraca::locks::LockStore;
 use catraca::postgres::{PostgresOptions, PostgresStore};
+use catraca::records::{Options, Record, RecordKind, Records, RestoredItem};
 use catraca::store::SharedStore;
 use catraca_testkit::postgres::{PASSWORD, PostgresServer};
 use catraca_testkit::redis::until;
@@ -126,4 +129,54 @@ fn waiters_for_locks_leave_an_old_primary_that_still_works() {
     second.promote();
     until("it listens at the new primary", || listeners(&second) == "1");
     until("it has left the old one", || listeners(&first) == "0");
+}
+
+/// Records the mode of a policy; the receipt is not awaited.
+fn record_mode(records: &Records, number: usize) {
+    let kind = RecordKind::Mode(format!("policy{number}"), Some(Mode::Off));
+    let at = Time::from_micros(1_800_000_000_000_000);
+    drop(records.record(vec![Record::automatic(at, kind)]));
+}
+
+/// How many modes a query of the records shows.
+fn shown_modes(records: &Records) -> usize {
+    let mut modes = 0;
+    let now = Time::from_micros(1_800_000_000_000_000);
+    let read = records.restore_changes(now, Time::FOREVER, |item| {
+        modes += usize::from(matches!(item, RestoredItem::Mode(..)));
+    });
+    read.map_or(0, |()| modes)
+}
+
+/// Regression: records stayed on the old primary until it closed the connection, and acts that they
+/// acknowledged as durable were unknown to nodes that used the new one.
+#[test]
+fn records_leave_an_old_primary_that_still_works() {
+    let first = PostgresServer::start();
+    let second = first.start_replica();
+    let records = Records::open(&url(&[&first, &second]), Options::default()).unwrap();
+    let modes = |server: &PostgresServer| -> usize {
+        let count = server.psql("postgres", "SELECT count(*) FROM catraca.modes");
+        count[0][0].parse().unwrap()
+    };
+    record_mode(&records, 0);
+    records.flush().unwrap();
+    until("the replica has the record", || modes(&second) == 1);
+    assert_eq!(shown_modes(&records), 1);
+    second.promote();
+    let mut written = 0;
+    until("records are written to the new primary", || {
+        written += 1;
+        record_mode(&records, written);
+        // Fails while the connection is made again; the record stays queued.
+        let _ = records.flush();
+        modes(&second) > 1
+    });
+    let on_the_old_one = modes(&first);
+    let on_the_new_one = modes(&second);
+    println!("{on_the_old_one} records on the old primary, {on_the_new_one} on the new one");
+    record_mode(&records, written + 1);
+    records.flush().unwrap();
+    assert_eq!((modes(&first), modes(&second)), (on_the_old_one, on_the_new_one + 1));
+    until("queries read the new primary", || shown_modes(&records) == on_the_new_one + 1);
 }

@@ -4,6 +4,7 @@
 use catraca::Engine;
 use catraca::memory::MemoryPool;
 use catraca::shared::SharedStats;
+use catraca::supervise::{TaskPanics, task_panics};
 use catraca_core::cell::CellKind;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -161,6 +162,11 @@ pub fn shared_store(registry: &mut Registry, context: &ServerContext) {
     let help = "Blocks that did not fit among the unsynced ones; the shared store gets all blocks \
                 of this node instead";
     counter(registry, "shared_dropped_unsynced_blocks", help, stats.dropped_unsynced_blocks);
+    if let Some(age) = stats.heartbeat_age {
+        let age = ConstGauge::new(age.as_secs_f64());
+        let help = "Time since the last heartbeat to the shared store has ended";
+        registry.register("shared_heartbeat_age_seconds", help, age);
+    }
     // Absent until the store has answered: zero would say that the clocks agree.
     if let Some(micros) = stats.clock_offset {
         let offset = ConstGauge::new(micros as f64 / 1e6);
@@ -254,6 +260,12 @@ pub fn background(registry: &mut Registry, context: &ServerContext) {
     let help = "1 while work in the background fails; /readyz says why";
     registry.register("background_failing", help, failing);
     registry.register("background_failures", "Failed work in the background", failures);
+    let panics = CounterFamily::default();
+    for TaskPanics { task, count, .. } in task_panics() {
+        panics.get_or_create(&labels([("task", task)])).inc_by(count);
+    }
+    let help = "Panics of tasks in the background, each of which was started again";
+    registry.register("background_panics", help, panics);
 }
 
 /// Connections, responses and latencies, the feed, the log and traces.

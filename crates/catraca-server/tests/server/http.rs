@@ -39,6 +39,7 @@ mod ratelimit_headers;
 mod reload;
 mod request_errors;
 mod secret_rotation;
+mod shared_problems;
 mod shared_store;
 mod shutdown;
 mod timeouts;

@@ -4,6 +4,8 @@
 //! store must guarantee. A store never waits for a name: the queues are in `Locks`.
 
 use std::pin::Pin;
+#[cfg(any(feature = "redis", feature = "postgres-store"))]
+use std::sync::Arc;
 use std::time::Duration;
 
 use catraca_core::lock::{Durability, LockOp, LockReply, NameDigest};
@@ -13,6 +15,8 @@ use tokio::sync::broadcast;
 use super::admin::LockTotals;
 use super::lock_error::LockError;
 use crate::store::When;
+#[cfg(any(feature = "redis", feature = "postgres-store"))]
+use crate::supervise::supervise;
 
 /// The reply of a store.
 pub type LockStoreFuture<'a> =
@@ -90,17 +94,24 @@ pub enum FreedNotice {
 
 /// Passes notices on to a listener, until the store that sends them is dropped.
 #[cfg(any(feature = "redis", feature = "postgres-store"))]
-pub(crate) async fn forward_freed(
-    mut notices: broadcast::Receiver<FreedNotice>,
-    listener: FreedCallback,
-) {
-    loop {
-        match notices.recv().await {
-            Ok(notice) => listener(notice),
-            Err(broadcast::error::RecvError::Lagged(_)) => listener(FreedNotice::Any),
-            Err(broadcast::error::RecvError::Closed) => return,
+pub(crate) fn forward_freed(notices: broadcast::Receiver<FreedNotice>, listener: FreedCallback) {
+    let listener = Arc::new(listener);
+    let forward = supervise("lock notices", move || {
+        let mut notices = notices.resubscribe();
+        let listener = Arc::clone(&listener);
+        async move {
+            // Notices before this moment may have been missed.
+            listener(FreedNotice::Any);
+            loop {
+                match notices.recv().await {
+                    Ok(notice) => listener(notice),
+                    Err(broadcast::error::RecvError::Lagged(_)) => listener(FreedNotice::Any),
+                    Err(broadcast::error::RecvError::Closed) => return,
+                }
+            }
         }
-    }
+    });
+    drop(tokio::spawn(forward));
 }
 
 #[cfg(test)]

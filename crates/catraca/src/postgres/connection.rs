@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
@@ -18,16 +18,30 @@ use super::database_url::DatabaseUrl;
 use super::failure::PostgresFailure;
 use super::lock_store::LockStatement;
 use super::primary;
+use crate::supervise::supervise;
 
-/// Connects. The second value must be polled for the client to work; it completes when the client
-/// is dropped or the connection is closed.
+/// Connects; also returns the timeline of the server. The second value must be polled for the
+/// client to work; it completes when the client is dropped or the connection is closed.
 pub(crate) async fn connect(
     url: &DatabaseUrl,
     connect_timeout: Duration,
-) -> Result<(Client, impl Future<Output = ()> + Send + use<>), PostgresFailure> {
+) -> Result<(Client, impl Future<Output = ()> + Send + use<>, u32), PostgresFailure> {
     let connected = primary::connect(url, connect_timeout).await?;
     let connection = connected.connection;
-    Ok((connected.client, async { drop(connection.await) }))
+    Ok((connected.client, async { drop(connection.await) }, connected.timeline))
+}
+
+/// Asks the hosts of the URL for their timelines until it is dropped, so that connections leave a
+/// primary that was replaced. A URL with one host has nothing to compare with.
+pub(crate) async fn watch_hosts(url: DatabaseUrl, connect_timeout: Duration) {
+    let mut watches = JoinSet::new();
+    for host in url.hosts.iter().filter(|_| url.has_several_hosts()).cloned() {
+        let url = url.clone();
+        watches.spawn(supervise("postgres host watch", move || {
+            primary::watch_host(url.clone(), host.clone(), connect_timeout)
+        }));
+    }
+    watches.join_all().await;
 }
 
 /// A connection whose driver runs in a task; dropping it closes the socket at once.

@@ -91,11 +91,22 @@ impl DatabaseUrl {
 
     /// Completes when another server than one with this timeline has become the primary; never if
     /// the timeline is not known (0).
-    pub(super) async fn wait_replaced(&self, timeline: u32) {
+    pub(crate) async fn wait_replaced(&self, timeline: u32) {
         match timeline {
             0 => pending().await,
             timeline => self.newest_timeline.wait_for_newer(timeline).await,
         }
+    }
+
+    /// Whether there are hosts to compare with each other.
+    pub(crate) fn has_several_hosts(&self) -> bool {
+        self.hosts.len() > 1
+    }
+
+    /// Whether a newer timeline than this one was seen. A server that does not tell its own has 0.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_replaced(&self, timeline: u32) -> bool {
+        timeline > 0 && self.newest_timeline.raise(0) > timeline
     }
 
     /// Sets how long sent data may stay unacknowledged.

@@ -29,6 +29,7 @@ use super::open_error::store_error;
 use super::queue::{CallReplySender, QueuedCall};
 use crate::locks::{FreedCallback, FreedNotice, LockStore, LockStoreFuture, forward_freed};
 use crate::store::{StoreError, When};
+use crate::supervise::supervise;
 use load_plan::LoadPlan;
 use loaded::LoadedNamespace;
 
@@ -102,7 +103,7 @@ impl LockStore for PostgresStore {
     }
 
     fn listen(&self, listener: FreedCallback) {
-        tokio::spawn(forward_freed(self.freed_notices(), listener));
+        forward_freed(self.freed_notices(), listener);
     }
 
     fn background_error(&self) -> Option<String> {
@@ -125,12 +126,13 @@ impl PostgresStore {
     /// The first call opens the connection that listens.
     pub fn freed_notices(&self) -> broadcast::Receiver<FreedNotice> {
         self.listening.get_or_init(|| {
-            tokio::spawn(listen::listen(listen::PostgresListener {
+            let listener = Arc::new(listen::PostgresListener {
                 url: self.url.clone(),
                 freed: self.freed.clone(),
                 connect_timeout: self.options.connect_timeout,
                 report: Arc::clone(&self.listen_report),
-            }))
+            });
+            tokio::spawn(supervise("lock listener", move || listen::listen(Arc::clone(&listener))))
         });
         self.freed.subscribe()
     }

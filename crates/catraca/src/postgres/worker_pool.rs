@@ -72,7 +72,22 @@ impl WorkerPool {
 
 const FULL: &str = "too many calls wait for PostgreSQL";
 const REPLACED: &str = "another PostgreSQL of the URL has become the primary";
+const PANICKED: &str = "a task of the store panicked; it is started again";
 const CLOSED: &str = "PostgreSQL is out of reach: it closed the connection";
+
+/// A connection that the pool counts, until this is dropped: a panic must not leave the count above
+/// the connections that are left.
+struct CountedConnection<'p> {
+    pool: &'p WorkerPool,
+    /// Why it is lost.
+    why: String,
+}
+
+impl Drop for CountedConnection<'_> {
+    fn drop(&mut self) {
+        self.pool.remove_connection(std::mem::take(&mut self.why));
+    }
+}
 
 /// One worker: serves calls over one connection after the other until the task is aborted.
 pub(super) async fn run_worker(
@@ -87,9 +102,10 @@ pub(super) async fn run_worker(
             Some(connection) => connection,
             None => connect(&pool, &url, &options).await,
         };
-        let why = serve(&pool, &url, &mut connection, &options).await;
+        let mut counted = CountedConnection { pool: &pool, why: PANICKED.to_owned() };
+        counted.why = serve(&pool, &url, &mut connection, &options).await;
         drop(connection);
-        pool.remove_connection(why);
+        drop(counted);
     }
 }
 

@@ -33,6 +33,14 @@ impl BlockId {
         self.since
     }
 
+    /// A key whose blocks have the ids of this one's key.
+    #[cfg(feature = "shared")]
+    pub(super) fn to_key(self) -> Key {
+        let mut bytes = [0; 16];
+        bytes[KEY_BYTES].copy_from_slice(&self.key.to_be_bytes()[2..]);
+        Key::from_bytes(bytes)
+    }
+
     /// Whether the block is one of this key.
     pub(super) fn is_of(self, key: Key) -> bool {
         self == Self::new(key, self.since)
@@ -72,6 +80,14 @@ mod tests {
         let mut bytes = [7; 16];
         bytes[15] = last;
         Key::from_bytes(bytes)
+    }
+
+    #[cfg(feature = "shared")]
+    #[test]
+    fn a_key_of_an_id_has_the_same_id() {
+        let since = Time::from_micros(1_800_000_000_000_000);
+        let id = BlockId::new(Key::from_bytes([7; 16]), since);
+        assert_eq!(BlockId::new(id.to_key(), since), id);
     }
 
     #[test]

@@ -6,10 +6,12 @@
 //! with the transaction, so that ids are in the order of commits. A commit without a response may
 //! have happened: the batch is looked up before it is written again.
 
+mod host_watch;
 mod migrate;
 mod session;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio_postgres::Row;
 use tokio_postgres::error::{Error, SqlState};
@@ -22,6 +24,7 @@ use super::sql::value::{Column, SqlRow, Value, values};
 use super::sql::write::write_records;
 use crate::postgres::database_url::{DatabaseUrl, InvalidDatabaseUrl};
 use crate::postgres::failure::PostgresFailure;
+use host_watch::HostWatch;
 use session::{READ_TIMEOUT, RecordsStatement, SERVER_WRITE_TIMEOUT_MS, Session, WRITE_TIMEOUT};
 
 /// The schema of all tables.
@@ -43,6 +46,8 @@ const OLD_WRITERS: &str = "DELETE FROM catraca.writers WHERE id IN (
 /// A connection to the server.
 pub(super) struct PostgresDatabase {
     session: Session,
+    /// Both connections keep it.
+    _watch: Option<Arc<HostWatch>>,
     /// Statements that are sent together.
     pending: Vec<RecordsStatement>,
     /// A random id that marks the batches of this writer.
@@ -60,9 +65,11 @@ pub(super) fn open(url: &str) -> Result<[PostgresDatabase; 2], OpenError> {
     let mut session = Session::new(&url, WRITE_TIMEOUT).map_err(failed)?;
     migrate::migrate(&mut session, &url)?;
     let reader = Session::new(&url, READ_TIMEOUT).map_err(failed)?;
+    let watch = HostWatch::start(&url).map_err(failed)?.map(Arc::new);
     let id = random_id().map_err(|error| url.open_failed(&error.to_string()))?;
     Ok([session, reader].map(|session| PostgresDatabase {
         session,
+        _watch: watch.clone(),
         pending: Vec::new(),
         id: id.clone(),
         batch: 1,

@@ -104,6 +104,16 @@ impl BlockRow {
     pub fn is_of_same_act(&self, other: &Self) -> bool {
         self.act_id.is_some() && self.act_id == other.act_id
     }
+
+    /// A key that names the act that started the block together with others, as the first of them
+    /// does.
+    #[cfg(feature = "shared")]
+    pub(crate) fn first_of_act(&self) -> Option<Key> {
+        let act: BlockId = self.act_id.as_ref()?.parse().ok()?;
+        // An act that only extended this block has another instant, and cannot be named by this
+        // block's.
+        (act.since() == self.since).then(|| act.to_key())
+    }
 }
 
 /// One step in the history of a block.

@@ -5,7 +5,7 @@
 //! followed once. While the keys of a slot are being moved, servers refuse calls about them without
 //! running the script, and the call is sent again for half of its time.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use super::primary_ids::{PrimaryChanges, PrimaryIds};
 use super::slot_map::{ClusterPrimary, SlotMap};
 use super::url::RedisAddress;
 use crate::store::{PrimaryId, StoreError};
+use crate::supervise::supervise;
 
 /// How often the slot map is read again while all connections are up.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
@@ -60,9 +61,16 @@ struct ClusterState {
     full_coverage: Arc<FullCoverage>,
 }
 
-/// The servers that stop serving all keys when some slots have no server.
+/// The servers that stop serving all keys when some slots have no server, or may do so.
 #[derive(Default)]
-struct FullCoverage(Mutex<BTreeSet<RedisAddress>>);
+struct FullCoverage(Mutex<BTreeMap<RedisAddress, Coverage>>);
+
+/// What is known of `cluster-require-full-coverage` of a server.
+enum Coverage {
+    Full,
+    /// Why it is not known.
+    Unknown(String),
+}
 
 /// A server of the cluster. Its handshake also reads whether it requires full coverage.
 struct ClusterServer {
@@ -77,9 +85,13 @@ impl ServerConnector for ClusterServer {
         ask.arg("GET").arg("cluster-require-full-coverage");
         // The user of the URL need not have the right to ask.
         let answer = ask.query_async::<Vec<String>>(&mut ready.connection).await;
-        if let Some(value) = answer.unwrap_or_default().get(1) {
-            self.full_coverage.note(&self.fixed.server, value == "yes");
-        }
+        let coverage = match answer.as_deref() {
+            Ok([_, value]) if value == "no" => None,
+            Ok([_, value]) if value == "yes" => Some(Coverage::Full),
+            Ok(_) => Some(Coverage::Unknown("it does not report the setting".to_owned())),
+            Err(error) => Some(Coverage::Unknown(error.to_string())),
+        };
+        self.full_coverage.note(&self.fixed.server, coverage);
         Ok(ready)
     }
 
@@ -89,17 +101,25 @@ impl ServerConnector for ClusterServer {
 }
 
 impl FullCoverage {
-    fn note(&self, server: &RedisAddress, is_required: bool) {
+    fn note(&self, server: &RedisAddress, coverage: Option<Coverage>) {
         let mut servers = self.0.lock();
-        match is_required {
-            true => servers.insert(server.clone()),
-            false => servers.remove(server),
+        match coverage {
+            Some(coverage) => servers.insert(server.clone(), coverage),
+            None => servers.remove(server),
         };
     }
 
     fn notice(&self, map: &SlotMap) -> Option<String> {
         let servers = self.0.lock();
-        let server = servers.iter().find(|server| map.connection_to(server).is_some())?;
+        let mut used = servers.iter().filter(|(server, _)| map.connection_to(server).is_some());
+        let (server, coverage) = used.next()?;
+        if let Coverage::Unknown(why) = coverage {
+            return Some(format!(
+                "it is not known whether Redis at {server} requires full coverage, which makes the \
+                 keys of all primaries unavailable with one: {why}; allow `CONFIG GET` to the user \
+                 of the URL"
+            ));
+        }
         Some(format!(
             "Redis at {server} requires full coverage: if one primary is lost without a replica, \
              the keys of all primaries become unavailable; run `redis-cli -c CONFIG SET \
@@ -137,7 +157,9 @@ impl ClusterConnections {
         for connection in state.map.load().connections() {
             connection.wait_until_up().await?;
         }
-        let task = tokio::spawn(state.clone().run()).abort_handle();
+        let refreshed = Arc::clone(&state);
+        let refresh = supervise("cluster refresh", move || Arc::clone(&refreshed).run());
+        let task = tokio::spawn(refresh).abort_handle();
         Ok(Self { state, task })
     }
 

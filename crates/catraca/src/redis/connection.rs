@@ -21,6 +21,7 @@ use super::handshake::{ConnectSettings, ReadyConnection, ServerInfo};
 use super::options::RedisOptions;
 use super::url::RedisAddress;
 use crate::store::StoreError;
+use crate::supervise::supervise;
 
 /// How often a connection is probed when no call reports a fault: a server that vanished without
 /// closing the connection would otherwise go unnoticed.
@@ -143,7 +144,12 @@ impl RedisConnection {
         });
         let reconnector =
             Reconnector { state: state.clone(), connector, timeouts, faults, attempts: 0 };
-        Self { state, tasks: vec![tokio::spawn(reconnector.run()).abort_handle()] }
+        let reconnector = Arc::new(tokio::sync::Mutex::new(reconnector));
+        let reconnect = supervise("redis connection", move || {
+            let reconnector = Arc::clone(&reconnector);
+            async move { reconnector.lock().await.run().await }
+        });
+        Self { state, tasks: vec![tokio::spawn(reconnect).abort_handle()] }
     }
 
     /// Adds a task that is aborted with the connection.
@@ -313,7 +319,7 @@ struct Reconnector<C> {
 }
 
 impl<C: ServerConnector> Reconnector<C> {
-    async fn run(mut self) {
+    async fn run(&mut self) {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.connect().await {

@@ -34,6 +34,7 @@ use crate::locks::{
     FreedCallback, FreedNotice, LockStore, LockStoreFuture, NAMESPACES_MAX, forward_freed,
 };
 use crate::store::{StoreError, When};
+use crate::supervise::supervise;
 use script_args::{LockScriptArgs, namespace_group, namespace_keys};
 use wait_replicas::ReplicaWaiter;
 
@@ -97,7 +98,9 @@ impl RedisLocks {
             freed: freed.clone(),
             error: Arc::clone(&listen_error),
         };
-        let listening = tokio::spawn(listener.run()).abort_handle();
+        let listener = Arc::new(listener);
+        let listen = supervise("lock listener", move || Arc::clone(&listener).run());
+        let listening = tokio::spawn(listen).abort_handle();
         let answered = Mutex::default();
         Ok(Self { store, replica_waiter, channel, freed, answered, listening, listen_error })
     }
@@ -199,7 +202,7 @@ impl LockStore for RedisLocks {
     }
 
     fn listen(&self, listener: FreedCallback) {
-        tokio::spawn(forward_freed(self.freed_notices(), listener));
+        forward_freed(self.freed_notices(), listener);
     }
 
     fn background_error(&self) -> Option<String> {

@@ -30,6 +30,7 @@ use super::handshake::{
     ConnectSettings, ReadyConnection, ServerInfo, info_field, to_connect_error,
 };
 use super::url::RedisAddress;
+use crate::supervise::supervise;
 use link::{ANSWER_TIMEOUT, INTERVAL, with_timeout};
 use report::SentinelReport;
 use votes::{Doubt, SentinelVotes};
@@ -104,9 +105,16 @@ impl Sentinels {
     }
 
     /// Follows all Sentinels until the task is aborted.
-    pub async fn watch(self: Arc<Self>) {
+    pub fn start_watch(sentinels: &Arc<Self>) -> AbortHandle {
+        let sentinels = Arc::clone(sentinels);
+        let watch = supervise("sentinel watch", move || Arc::clone(&sentinels).watch());
+        tokio::spawn(watch).abort_handle()
+    }
+
+    async fn watch(self: Arc<Self>) {
         let mut links = JoinSet::new();
-        links.spawn(self.clone().probe_roles());
+        let probed = Arc::clone(&self);
+        links.spawn(supervise("role probe", move || Arc::clone(&probed).probe_roles()));
         let mut followed: BTreeMap<RedisAddress, AbortHandle> = BTreeMap::new();
         loop {
             let addresses = self.votes.lock().addresses();
@@ -121,7 +129,11 @@ impl Sentinels {
             for address in addresses {
                 if let Entry::Vacant(entry) = followed.entry(address) {
                     let address = entry.key().clone();
-                    entry.insert(links.spawn(self.clone().follow(address)));
+                    let sentinels = Arc::clone(&self);
+                    let link = supervise("sentinel link", move || {
+                        Arc::clone(&sentinels).follow(address.clone())
+                    });
+                    entry.insert(links.spawn(link));
                 }
             }
             self.discovered.notified().await;
@@ -239,19 +251,22 @@ impl Sentinels {
         loop {
             let connections: Vec<ConnectionHandle> =
                 self.connections.lock().iter().map(|one| one.handle.clone()).collect();
-            for connection in connections {
-                let asked = Instant::now();
-                let Ok(Some(role)) = timeout(ANSWER_TIMEOUT, query_role(&connection)).await else {
-                    continue;
-                };
-                if role.is_primary {
-                    role.server_info.confirmation.iter().for_each(|one| one.set_role(asked));
-                } else {
-                    connection.reconnect("the server is a replica now");
-                }
-            }
+            // At the same time: one on which a WAIT is in progress must not delay the others.
+            let probes: JoinSet<()> = connections.into_iter().map(probe_role).collect();
+            probes.join_all().await;
             sleep(INTERVAL).await;
         }
+    }
+}
+
+/// Confirms that a connection leads to a primary, or makes it leave the server.
+async fn probe_role(connection: ConnectionHandle) {
+    let asked = Instant::now();
+    let Ok(Some(role)) = timeout(ANSWER_TIMEOUT, query_role(&connection)).await else { return };
+    if role.is_primary {
+        role.server_info.confirmation.iter().for_each(|one| one.set_role(asked));
+    } else {
+        connection.reconnect("the server is a replica now");
     }
 }
 

@@ -76,6 +76,13 @@ impl RedisStore {
             return vec![PrimaryReport { primary: PrimaryId::default(), status }];
         };
         let (changes, statuses) = tokio::join!(self.query_changes(), self.ask_all(cluster));
+        let error = changes.as_ref().err().map(|error| {
+            format!(
+                "the change counter cannot be read, so changes of lists, facts and modes on other \
+                 nodes are not known here: {error}"
+            )
+        });
+        self.unread_changes.store(error.map(Arc::new));
         // While the counter cannot be read, nothing is known to have changed.
         let changes = changes.unwrap_or_else(|_| self.last_changes.load(Ordering::Relaxed));
         self.last_changes.store(changes, Ordering::Relaxed);
@@ -133,6 +140,11 @@ impl RedisStore {
     ) -> Result<Vec<(u16, Pipeline)>, StoreError> {
         let groups = map.groups_of(primary).take(MARKERS_TRIED);
         groups.map(|group| Ok((group, status_query(&self.prefix(group))?))).collect()
+    }
+
+    /// Why the change counter of a cluster cannot be read, if so.
+    pub(super) fn changes_error(&self) -> Option<String> {
+        self.unread_changes.load().as_deref().cloned()
     }
 
     async fn query_changes(&self) -> Result<u64, StoreError> {

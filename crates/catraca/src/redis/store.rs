@@ -52,6 +52,8 @@ pub struct RedisStore {
     pub(super) deadline: Duration,
     /// A setting of a server that may lose blocks, as the last status call found it.
     pub(super) config_warning: ArcSwapOption<String>,
+    /// Why the change counter of a cluster cannot be read, if so.
+    pub(super) unread_changes: ArcSwapOption<String>,
     /// The change counter, as it was last read.
     pub(super) last_changes: AtomicU64,
     /// Limits the calls in flight.
@@ -95,6 +97,7 @@ impl RedisStore {
             prefix: options.prefix.into_bytes(),
             deadline: options.deadline,
             config_warning: ArcSwapOption::empty(),
+            unread_changes: ArcSwapOption::empty(),
             last_changes: AtomicU64::new(0),
             calls: Semaphore::new(options.in_flight_max),
         })
@@ -288,7 +291,7 @@ impl SharedStore for RedisStore {
     fn background_error(&self) -> Option<String> {
         match &self.topology {
             RedisTopology::Single(_) => self.sentinels.as_ref()?.silent_sentinels(),
-            RedisTopology::Cluster(cluster) => cluster.refresh_error(),
+            RedisTopology::Cluster(cluster) => cluster.refresh_error().or(self.changes_error()),
         }
     }
 
@@ -379,8 +382,7 @@ async fn connect_topology(
             let mut connection = RedisConnection::start(sentinels.clone(), timeouts);
             sentinels.look_after(connection.handle());
             if !is_watched {
-                let watching = tokio::spawn(sentinels.clone().watch());
-                connection = connection.with_task(watching.abort_handle());
+                connection = connection.with_task(Sentinels::start_watch(&sentinels));
             }
             connection.wait_until_up().await?;
             Ok((RedisTopology::Single(connection), Some(sentinels)))

@@ -36,6 +36,8 @@ struct ErasureQueue {
     /// Why the last one failed, and when it is tried again.
     error: Option<String>,
     next_try: Time,
+    /// Those for which there was no room, since the start.
+    dropped: u64,
 }
 
 impl PendingErasures {
@@ -45,7 +47,7 @@ impl PendingErasures {
         let mut queue = self.0.lock();
         match queue.waiting.len() < WAITING_MAX {
             true => queue.waiting.push_back(erasure),
-            false => queue.error = Some("too many of them wait".to_owned()),
+            false => queue.dropped += 1,
         }
     }
 
@@ -67,6 +69,13 @@ impl PendingErasures {
     /// Why personal data is still in the records, if so.
     pub fn error(&self) -> Option<String> {
         let queue = self.0.lock();
+        if queue.dropped > 0 {
+            return Some(format!(
+                "{} erasures of other nodes were dropped because {WAITING_MAX} wait for the records \
+                 of this node: restart it when its records can be written; it then reads them again",
+                queue.dropped
+            ));
+        }
         let error = queue.error.as_ref()?;
         Some(format!(
             "{} erasures of other nodes are not carried out in the records of this one, and are \
@@ -124,5 +133,19 @@ mod tests {
         });
         assert_eq!((erased, pending.error()), (vec![erasure], None));
         assert!(!pending.begin(at(7)), "nothing waits");
+    }
+
+    /// Regression: the next success said that all were carried out.
+    #[test]
+    fn an_erasure_that_was_dropped_stays_a_problem() {
+        let pending = PendingErasures::default();
+        let erasure = Erasure { about: Vec::new(), within: None, at: Time::ZERO };
+        for _ in 0..=WAITING_MAX {
+            pending.add(erasure.clone());
+        }
+        assert!(pending.begin(Time::ZERO));
+        pending.carry_out(Time::ZERO, |_| Ok(()));
+        let error = pending.error().unwrap();
+        assert!(error.contains("1 erasures of other nodes were dropped"), "{error}");
     }
 }

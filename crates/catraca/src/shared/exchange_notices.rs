@@ -5,10 +5,13 @@
 //! The store keeps the newest [`NOTICES_MAX`] notices. An error here does not open the circuit
 //! breaker: decisions do not depend on notices.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+#[cfg(feature = "records")]
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use catraca_core::batch::{Batch, UnblockRow};
+use catraca_core::batch::Batch;
 use catraca_core::cell::Block;
 use catraca_core::digest::Key;
 #[cfg(feature = "records")]
@@ -18,12 +21,11 @@ use catraca_core::time::Time;
 use super::SharedDriver;
 use super::notice::{Notice, NoticeContent};
 use super::peers::NodeState;
-use super::unsynced_blocks::BATCH;
 use crate::event::Event;
-use crate::store::{NOTICES_PER_REPLY, NodeMessage, NodeReply, StoreError, When};
+use crate::store::{NOTICES_PER_REPLY, NodeMessage, NodeReply, StoreError};
 
 /// The most notices in the store.
-const NOTICES_MAX: u64 = 100_000;
+pub(super) const NOTICES_MAX: u64 = 100_000;
 /// How many are left when there are more: not every heartbeat of a flood then drops some.
 const NOTICES_LEFT: u64 = 99_000;
 /// Notices in one message.
@@ -31,8 +33,6 @@ const NOTICES_PER_MESSAGE: usize = 256;
 /// Messages in one heartbeat, and how long they may take; what is left waits for the next one.
 const MESSAGES_MAX: usize = 400;
 pub(super) const EXCHANGE_TIME: Duration = Duration::from_millis(200);
-/// The most blocks that must still be ended in the store.
-const STALE_MAX: usize = 10_000;
 /// The pause before blocks are compared again with those of the store after an error.
 #[cfg(feature = "records")]
 const AGREEMENT_PAUSE: Span = Span::from_secs(2);
@@ -50,6 +50,36 @@ pub(super) struct Agreement {
 }
 
 impl SharedDriver {
+    /// What this node does not learn or end because it cannot read notices, or had no room.
+    pub(super) fn lost_notices(&self) -> Option<String> {
+        let unreadable = self.unreadable_notices.load(Ordering::Relaxed);
+        let stale = self.dropped_stale.load(Ordering::Relaxed);
+        if unreadable > 0 {
+            return Some(format!(
+                "{unreadable} notices of other nodes cannot be read: a node with another secret or \
+                 another version wrote them, and the blocks, releases and modes in them do not \
+                 count here; give all nodes the same secret and version, and restart this one"
+            ));
+        }
+        (stale > 0).then(|| {
+            format!(
+                "{stale} released blocks are in the store again and could not be ended, because \
+                 too many waited: release them once more"
+            )
+        })
+    }
+
+    /// Decodes notices, and counts those that cannot be read.
+    fn read_notices(&self, bodies: &[(String, Vec<u8>)], read: &mut Vec<Notice>) {
+        let before = read.len();
+        read.extend(bodies.iter().filter_map(|(_, body)| Notice::from_bytes(body)));
+        self.count_unreadable((bodies.len() + before - read.len()) as u64);
+    }
+
+    pub(super) fn count_unreadable(&self, count: u64) {
+        self.unreadable_notices.fetch_add(count, Ordering::Relaxed);
+    }
+
     /// Publishes a block, a release or a reset to the other nodes, with the next heartbeat.
     pub fn notify(&self, event: &Event<'_>) {
         self.notify_at(event, self.store_now());
@@ -154,42 +184,6 @@ impl SharedDriver {
         }
     }
 
-    /// Notes the blocks that this node wrote to the store after another node had released them. A
-    /// block that was started since has another end.
-    fn note_stale(&self, news: &[Notice]) {
-        let written_at = *self.blocks_written_at.lock();
-        let is_undone = |notice: &&Notice| notice.at <= written_at;
-        let freed = news.iter().filter(is_undone).filter_map(|notice| match notice.content {
-            NoticeContent::Freed(key) => Some(key),
-            _ => None,
-        });
-        let freed: HashSet<Key> = freed.collect();
-        if freed.is_empty() {
-            return;
-        }
-        let clock_offset = self.primaries.clock_offset().unwrap_or(0);
-        let mut stale = self.stale_blocks.lock();
-        self.engine.store().for_each_block(|key, block| {
-            if freed.contains(&key) && stale.len() < STALE_MAX {
-                let only_until = Some(shift(block.until, clock_offset));
-                stale.push(UnblockRow { key, only_until });
-            }
-        });
-    }
-
-    /// Ends these blocks in the store. What fails waits for the next heartbeat.
-    async fn unblock_stale(&self) {
-        let mut rows = std::mem::take(&mut *self.stale_blocks.lock());
-        while !rows.is_empty() {
-            let chunk = rows.split_off(rows.len().saturating_sub(BATCH));
-            let batch = Batch::Unblock(chunk.clone());
-            if self.store.apply(&batch, When::Store).await.is_err() {
-                rows.extend(chunk);
-                self.stale_blocks.lock().append(&mut rows);
-            }
-        }
-    }
-
     /// Whether the blocks of the records are compared with those of the store now.
     #[cfg(feature = "records")]
     pub(super) fn is_agreement_due(&self) -> bool {
@@ -208,10 +202,19 @@ impl SharedDriver {
 
     /// The blocks were compared, or it is tried again later.
     #[cfg(feature = "records")]
-    pub(super) fn end_agreement(&self, has_succeeded: bool) {
+    pub(super) fn end_agreement(&self, compared: Result<(), String>) {
         let mut agreement = self.agreement.lock();
+        let is_compared = compared.is_ok();
+        let error = compared.err().map(|error| {
+            format!(
+                "after a loss of data, the blocks of the records are not compared with those of \
+                 the store: {error}; it is tried again every {} s",
+                AGREEMENT_PAUSE.micros() / 1_000_000
+            )
+        });
+        self.agreement_error.store(error.map(std::sync::Arc::new));
         match agreement.as_mut() {
-            Some(agreement) if !has_succeeded => {
+            Some(agreement) if !is_compared => {
                 agreement.not_before = self.engine.now().after(AGREEMENT_PAUSE);
             }
             _ => *agreement = None,
@@ -273,8 +276,7 @@ impl SharedDriver {
             if let Some((version, _)) = reply.notices.last() {
                 self.notices.set_read_to(version.clone());
             }
-            let notices = reply.notices.iter();
-            read.extend(notices.filter_map(|(_, body)| Notice::from_bytes(body)));
+            self.read_notices(&reply.notices, read);
             if reply.stored > NOTICES_MAX {
                 self.trim_notices().await?;
             }
@@ -334,6 +336,6 @@ fn latest_of_each_key(notices: Vec<Notice>) -> Vec<Notice> {
     notices.into_iter().filter(is_latest).collect()
 }
 
-fn shift(at: Time, micros: i64) -> Time {
+pub(super) fn shift(at: Time, micros: i64) -> Time {
     if at.is_forever() { at } else { Time::from_micros(at.micros().saturating_add(micros)) }
 }

@@ -6,23 +6,27 @@
 //! heartbeats is noticed by the next one.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use catraca_core::batch::{Batch, UnblockRow};
 use catraca_core::cell::Block;
 use catraca_core::digest::Key;
 use catraca_core::time::{Span, Time};
+use parking_lot::Mutex;
 
 use super::SharedDriver;
 use super::exchange_notices::EXCHANGE_TIME;
 use super::primaries::{PrimaryState, UnavailablePrimary};
 use super::unsynced_blocks::{BATCH, blocks_to_batch};
 use crate::store::{PrimaryId, PrimaryReport, StoreError, StoreStatus, When};
+use crate::supervise::supervise;
 
 /// The interval between heartbeats.
 const INTERVAL: Duration = Duration::from_millis(250);
+/// No heartbeat takes longer, also while a store does not answer.
+const LATE_AFTER: Duration = Duration::from_secs(15);
 /// A clock offset that is worth an alarm.
 const SKEW_MAX: Span = Span::from_secs(2);
 
@@ -59,31 +63,69 @@ pub(crate) fn run_heartbeat(
     driver: &Arc<SharedDriver>,
     on_report: impl Fn(&HeartbeatReport) + Send + 'static,
 ) -> tokio::task::JoinHandle<()> {
+    driver.heartbeats.start();
     let driver = Arc::downgrade(driver);
-    tokio::spawn(async move {
-        loop {
-            let Some(reconnected) = driver.upgrade().map(|driver| driver.store.wait_reconnected())
-            else {
-                return;
-            };
-            // An unavailable store is tried as soon as it reports that it is reachable again.
-            let _ = tokio::time::timeout(INTERVAL, reconnected).await;
-            let Some(driver) = driver.upgrade() else { return };
-            let report = driver.heartbeat().await;
-            on_report(&report);
-        }
-    })
+    let on_report = Arc::new(Mutex::new(on_report));
+    tokio::spawn(supervise("heartbeat", move || beat(Weak::clone(&driver), Arc::clone(&on_report))))
+}
+
+async fn beat(driver: Weak<SharedDriver>, on_report: Arc<Mutex<impl Fn(&HeartbeatReport)>>) {
+    loop {
+        let Some(reconnected) = driver.upgrade().map(|driver| driver.store.wait_reconnected())
+        else {
+            return;
+        };
+        // An unavailable store is tried as soon as it reports that it is reachable again.
+        let _ = tokio::time::timeout(INTERVAL, reconnected).await;
+        let Some(driver) = driver.upgrade() else { return };
+        let report = driver.heartbeat().await;
+        driver.heartbeats.note();
+        on_report.lock()(&report);
+    }
+}
+
+/// When the last heartbeat ended, from the start of the heartbeats on.
+#[derive(Debug, Default)]
+pub(super) struct LastHeartbeat(Mutex<Option<Instant>>);
+
+impl LastHeartbeat {
+    fn start(&self) {
+        self.0.lock().get_or_insert_with(Instant::now);
+    }
+
+    fn note(&self) {
+        *self.0.lock() = Some(Instant::now());
+    }
+
+    /// The time since then.
+    pub fn age(&self) -> Option<Duration> {
+        self.0.lock().map(|last| last.elapsed())
+    }
+
+    /// That there is none any more, and the consequence.
+    pub fn problem(&self) -> Option<String> {
+        self.age().filter(|age| *age >= LATE_AFTER).map(|_| {
+            format!(
+                "no heartbeat has ended for {} s: blocks, releases and changes of other nodes do \
+                 not arrive here, and a store that is back is not used; restart this node if it \
+                 lasts",
+                LATE_AFTER.as_secs()
+            )
+        })
+    }
 }
 
 impl SharedDriver {
     /// One heartbeat. [`run_heartbeat`] calls it; tests may call it themselves.
-    pub async fn heartbeat(&self) -> HeartbeatReport {
+    pub async fn heartbeat(self: &Arc<Self>) -> HeartbeatReport {
         let here = self.engine.now();
         #[cfg(feature = "records")]
         self.publish_late_changes().await;
         let mut reports = self.store.primary_statuses().await;
         let present: BTreeSet<PrimaryId> = reports.iter().map(|report| report.primary).collect();
         self.primaries.retain(&present);
+        #[cfg(feature = "records")]
+        self.reads.retain(&present);
         let status = reports.iter().find_map(|report| report.status.as_ref().ok().copied());
         let mut heartbeat = HeartbeatReport::default();
         let has_restarted = reports.iter().any(|report| self.has_restarted(report));
@@ -138,7 +180,7 @@ impl SharedDriver {
     /// Brings one primary up to date, and puts it in use or out of use. Returns whether it may have
     /// lost data.
     async fn visit_primary(
-        &self,
+        self: &Arc<Self>,
         report: PrimaryReport,
         here: Time,
         heartbeat: &mut HeartbeatReport,
@@ -175,7 +217,7 @@ impl SharedDriver {
 
     /// Returns whether the primary may have lost data.
     async fn synchronize(
-        &self,
+        self: &Arc<Self>,
         id: PrimaryId,
         primary: &PrimaryState,
         status: StoreStatus,
@@ -200,24 +242,24 @@ impl SharedDriver {
             written?;
         }
         self.write_unsynced_blocks(id).await?;
-        let read = match restarted || uncertain {
-            true => self.restore_primary(id, status.now).await,
-            false => Ok(()),
-        };
-        // If the records could not be read, the old status is kept, so that the next heartbeat
-        // tries again.
-        let confirmed = if read.is_ok() { status } else { before };
         let clock_offset = status.now.micros() - here.micros();
-        *primary.last_status.lock() = Some((confirmed, clock_offset));
+        *primary.last_status.lock() = Some((status, clock_offset));
         heartbeat.restarted |= restarted;
         heartbeat.clock_skewed |= clock_offset.abs() >= SKEW_MAX.micros();
-        heartbeat.error = heartbeat.error.take().or(read.err());
+        #[cfg(feature = "records")]
+        if restarted || uncertain {
+            self.restore_primary(id).await;
+        }
         Ok(restarted || uncertain)
     }
 
     /// Whether a primary must still get something before it is used.
     fn has_pending(&self, id: PrimaryId) -> bool {
         let is_pending = |key: Key| self.is_on(id, key);
+        #[cfg(feature = "records")]
+        if self.reads.holds(id) {
+            return true;
+        }
         self.primaries.get(id).needs_all_blocks.load(Ordering::Relaxed)
             || self.unsynced.has(is_pending)
             || self.uncertain_keys.lock().iter().any(|key| is_pending(*key))
@@ -255,7 +297,7 @@ impl SharedDriver {
             let batch = blocks_to_batch(chunk, self.engine.now());
             let written = self.store.apply(&batch, When::Store).await;
             // Also after an error: the store may have applied it.
-            *self.blocks_written_at.lock() = self.store_now();
+            self.note_written(chunk);
             written?;
         }
         Ok(())
@@ -268,7 +310,7 @@ impl SharedDriver {
         while let Some(blocks) = batches.next() {
             let batch: Batch = blocks_to_batch(&blocks, self.engine.now());
             let written = self.store.apply(&batch, When::Store).await;
-            *self.blocks_written_at.lock() = self.store_now();
+            self.note_written(&blocks);
             let error = match written {
                 Ok(_) => continue,
                 // A key that is being moved must not hold up the others.
@@ -310,12 +352,6 @@ impl SharedDriver {
         Ok(self.note_changes(status.changes))
     }
 
-    /// Without records, this node alone knows blocks.
-    #[cfg(not(feature = "records"))]
-    async fn restore_primary(&self, _: PrimaryId, _: Time) -> Result<(), String> {
-        Ok(())
-    }
-
     /// Notes the change counter; returns whether it differs from the last one.
     pub(super) fn note_changes(&self, changes: u64) -> bool {
         let mut last = self.changes_read.lock();
@@ -329,5 +365,23 @@ fn reason(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable { reason } => reason.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heartbeats_that_have_stopped_are_a_problem() {
+        let last = LastHeartbeat::default();
+        assert_eq!((last.age(), last.problem()), (None, None), "none were started");
+        last.start();
+        assert!(last.age().is_some() && last.problem().is_none());
+        *last.0.lock() = Instant::now().checked_sub(LATE_AFTER);
+        let problem = last.problem().unwrap();
+        assert!(problem.contains("no heartbeat has ended for 15 s"), "{problem}");
+        last.note();
+        assert_eq!(last.problem(), None);
     }
 }

@@ -38,9 +38,8 @@ pub(super) struct NodeScope {
     pending: Mutex<PendingRules>,
     /// Whether the store has lost data, and did not get all rules again yet.
     lost_data: AtomicBool,
-    /// Rules of the store, and notices since the start, that this node cannot read.
+    /// Rules of the store that this node cannot read.
     unreadable_rules: AtomicUsize,
-    pub unreadable_notices: AtomicUsize,
     /// What other nodes want erased.
     pub erasures: Arc<PendingErasures>,
 }
@@ -57,14 +56,13 @@ impl NodeScope {
     /// Why this node does not do what others do, and the remedy.
     pub fn error(&self) -> Option<String> {
         let rules = self.unreadable_rules.load(Ordering::Relaxed);
-        let notices = self.unreadable_notices.load(Ordering::Relaxed);
-        if rules + notices == 0 {
+        if rules == 0 {
             return self.erasures.error();
         }
         Some(format!(
-            "{rules} lists, facts and modes, and {notices} notices of other nodes cannot be read: \
-             a node with another secret or a newer version wrote them; what this node could read \
-             last stays in force; give it the newest secret and version, and restart it"
+            "{rules} lists, facts and modes of other nodes cannot be read: a node with another \
+             secret or a newer version wrote them; what this node could read last stays in force; \
+             give it the newest secret and version, and restart it"
         ))
     }
 }
@@ -96,7 +94,6 @@ impl SharedDriver {
             pending: Mutex::default(),
             lost_data: AtomicBool::new(false),
             unreadable_rules: AtomicUsize::new(0),
-            unreadable_notices: AtomicUsize::new(0),
             erasures: Arc::default(),
         });
         let read = self.read_rules(scope, now).await?;

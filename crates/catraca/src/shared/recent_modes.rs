@@ -59,11 +59,19 @@ impl SharedDriver {
     pub(super) fn apply_messages(&self, notices: &[Notice]) {
         let mut any = false;
         for notice in notices.iter().filter(|notice| notice.key().is_none()) {
-            let Some(body) = self.open_json(&notice.attachment) else { continue };
+            let Some(body) = self.open_json(&notice.attachment) else {
+                // With records of each node, they are counted when they are recorded.
+                self.count_unreadable(u64::from(!self.is_node_scope()));
+                continue;
+            };
             for pair in body["modes"].as_array().into_iter().flatten() {
                 let modes = [Mode::Enforce, Mode::Shadow, Mode::Off];
                 let mode = modes.into_iter().find(|mode| pair[1] == mode.as_str());
-                let Some(policy) = pair[0].as_str() else { continue };
+                let Some(policy) = pair[0].as_str().filter(|_| mode.is_some() || pair[1].is_null())
+                else {
+                    self.count_unreadable(1);
+                    continue;
+                };
                 let mut recent = self.recent_modes.lock();
                 let recorded = recent.recorded.get(policy);
                 let is_recorded = recorded.is_some_and(|(at, _)| *at > notice.at);

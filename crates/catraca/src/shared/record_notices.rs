@@ -6,7 +6,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use catraca_core::batch::{Batch, Reply};
 use catraca_core::cell::Block;
@@ -71,25 +70,23 @@ impl SharedDriver {
     pub(super) async fn record_notices(&self, notices: &[Notice], is_read_to_end: bool) {
         let Some(scope) = self.node_scope.get() else {
             if is_read_to_end {
-                self.end_agreement(true);
+                self.end_agreement(Ok(()));
             }
             return;
         };
-        let is_due = self.is_agreement_due();
-        let standing = match is_due {
-            true => self.recorded_blocks(scope).await,
-            false => None,
-        };
         let published = self.note_published(notices);
-        self.record_news(scope, notices, standing.as_ref());
-        if !is_due || !is_read_to_end {
+        if !self.is_agreement_due() {
+            self.record_news(scope, notices, None);
             return;
         }
-        let is_agreed = match standing {
-            Some(standing) => self.agree_about_blocks(scope, standing, &published).await,
-            None => false,
+        let standing = self.recorded_blocks(scope).await;
+        self.record_news(scope, notices, standing.as_ref().ok());
+        let compared = match standing {
+            Ok(_) if !is_read_to_end => return,
+            Ok(standing) => self.agree_about_blocks(scope, standing, &published).await,
+            Err(error) => Err(error),
         };
-        self.end_agreement(is_agreed);
+        self.end_agreement(compared);
     }
 
     /// Records the notices that the records do not have yet. `standing` has their active blocks.
@@ -113,12 +110,12 @@ impl SharedDriver {
             if is_known {
                 continue;
             }
-            let Some(body) = self.open_json(&notice.attachment) else {
-                scope.unreadable_notices.fetch_add(1, Ordering::Relaxed);
-                continue;
-            };
-            kinds.extend(record_of(&body, notice));
-            erasures.extend(erasure_of(&body));
+            let body = self.open_json(&notice.attachment);
+            let record = body.as_ref().and_then(|body| record_of(body, notice));
+            let erasure = body.as_ref().and_then(erasure_of);
+            self.count_unreadable(u64::from(record.is_none() && erasure.is_none()));
+            kinds.extend(record);
+            erasures.extend(erasure);
         }
         let records = kinds.into_iter().map(|(at, kind)| Record::automatic(at, kind)).collect();
         drop(scope.records.record(records));
@@ -128,7 +125,7 @@ impl SharedDriver {
     }
 
     /// The active blocks that the records of this node have, with their ends.
-    async fn recorded_blocks(&self, scope: &NodeScope) -> Option<HashMap<Key, Time>> {
+    async fn recorded_blocks(&self, scope: &NodeScope) -> Result<HashMap<Key, Time>, String> {
         let records = Arc::clone(&scope.records);
         let now = self.store_now();
         let read = move || {
@@ -143,26 +140,26 @@ impl SharedDriver {
             })?;
             Ok::<_, RecordsError>(blocks)
         };
-        tokio::task::spawn_blocking(read).await.ok()?.ok()
+        self.read_for_agreement(read).await
     }
 
     /// Blocks of the records that no notice is about. If the store has them, their notices were
-    /// lost or never written, and they are published again; else they have ended. Returns whether
-    /// the store and the records could be read.
+    /// lost or never written, and they are published again; else they have ended.
     async fn agree_about_blocks(
         &self,
         scope: &NodeScope,
         standing: HashMap<Key, Time>,
         published: &HashSet<Key>,
-    ) -> bool {
+    ) -> Result<(), String> {
         let unpublished: Vec<Key> =
             standing.into_keys().filter(|key| !published.contains(key)).collect();
         if unpublished.is_empty() {
-            return true;
+            return Ok(());
         }
-        let Ok(in_store) = self.blocks_in_store(&unpublished).await else { return false };
+        let in_store = self.blocks_in_store(&unpublished).await;
+        let in_store = in_store.map_err(|error| error.to_string())?;
         let unpublished: HashSet<Key> = unpublished.into_iter().collect();
-        let Some(rows) = active_rows(scope, self.store_now()).await else { return false };
+        let rows = self.read_for_agreement(active_rows(scope, self.store_now())).await?;
         let now = self.engine.now();
         let mut ended = Vec::new();
         for (at, event) in rows {
@@ -180,7 +177,7 @@ impl SharedDriver {
             }
         }
         drop(scope.records.record(ended));
-        true
+        Ok(())
     }
 
     /// The active blocks that the store has for these keys. A proposal of no length changes none.
@@ -206,9 +203,12 @@ impl SharedDriver {
 }
 
 /// The active blocks of the records, each with the instant at which it started.
-async fn active_rows(scope: &NodeScope, now: Time) -> Option<Vec<(Time, BlockEvent)>> {
+fn active_rows(
+    scope: &NodeScope,
+    now: Time,
+) -> impl FnOnce() -> Result<Vec<(Time, BlockEvent)>, RecordsError> + Send + use<> {
     let records = Arc::clone(&scope.records);
-    let read = move || {
+    move || {
         let mut all = Vec::new();
         let mut query = BlockQuery {
             states: BlockStates::Active,
@@ -222,19 +222,19 @@ async fn active_rows(scope: &NodeScope, now: Time) -> Option<Vec<(Time, BlockEve
         loop {
             let page = records.blocks(&query, now)?;
             all.extend(page.rows.into_iter().map(|row| {
+                let first_of_act = row.first_of_act();
                 let subject = row.subject;
                 let block = row.block;
                 // The records show no block of an earlier epoch as active.
-                let event = BlockEvent { subject, epoch: now, first_of_act: None, block };
+                let event = BlockEvent { subject, epoch: now, first_of_act, block };
                 (row.since, event)
             }));
             match page.next {
                 Some(next) => query.after = Some(next),
-                None => return Ok::<_, RecordsError>(all),
+                None => return Ok(all),
             }
         }
-    };
-    tokio::task::spawn_blocking(read).await.ok()?.ok()
+    }
 }
 
 fn subject_json(subject: &SubjectKey) -> Value {

@@ -1,47 +1,30 @@
-//! Shared records: applies all of them at start, and the changes of other nodes afterwards.
+//! Shared records: applies all of them at start, and those that a read in the background needs
+//! afterwards (`follow_records`).
 //!
 //! The records are read on a blocking thread and applied batch by batch. A block is released on the
 //! store only if the store may have lost data: otherwise its own state is newer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use catraca_core::batch::Batch;
-use catraca_core::time::{Span, Time};
-use parking_lot::Mutex;
+use catraca_core::time::Time;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 
 use super::SharedDriver;
-use crate::engine::{LocalChanges, ResumeBatches, ResumeError, ResumeSummary};
+use super::follow_records::RecordsFollower;
+use crate::engine::{ResumeBatches, ResumeError, ResumeSummary};
 use crate::error::Error;
-use crate::records::{Receipt, Records, RecordsError, RestoreScope, RestoredItem};
-use crate::store::{PrimaryId, StoreError, StoreStatus, When, first_key};
+use crate::records::{Records, RecordsError, RestoreScope, RestoredItem};
+use crate::store::{PrimaryId, StoreError, When, first_key};
 
-/// How old a release may be that a store has lost, for example by a failover.
-const LOST_MAX: Span = Span::from_secs(3_600);
-/// The pause between reads of the records while the store is unavailable, and after one that
-/// failed.
-const READ_PAUSE: Span = Span::from_millis(400);
-const READ_PAUSE_FAILED: Span = Span::from_secs(5);
-const READ_TIMEOUT: Duration = Duration::from_secs(1);
 /// Items per message from the reading thread.
 const ITEMS_PER_MESSAGE: usize = 1_024;
 
-/// The records, and the instant from which changes must be read.
-pub(super) struct RecordsFollower {
-    records: Arc<Records>,
-    since: Mutex<Time>,
-    /// The number of a change that was answered as not on disk, and the receipt that it is now.
-    late_change: Mutex<Option<(u64, Receipt)>>,
-    /// When the records are read next while the store is unavailable.
-    next_read: Mutex<Time>,
-}
-
 /// What the records that are read are for.
 #[derive(Clone, Copy)]
-enum RestoreGoal {
+pub(super) enum RestoreGoal {
     /// The start of a node: everything, for all primaries.
     WholeStore,
     /// A primary that has lost data: everything, and its keys for it.
@@ -69,12 +52,7 @@ impl SharedDriver {
             return self.resume_node_scope(records, here, now).await;
         }
         self.engine.local_changes().follow();
-        let follower = RecordsFollower {
-            records: Arc::clone(&records),
-            since: Mutex::new(here),
-            late_change: Mutex::default(),
-            next_read: Mutex::default(),
-        };
+        let follower = RecordsFollower::new(Arc::clone(&records), here);
         // Since forever: no release and no debt is applied, because the store's own state is newer.
         let resumed =
             self.apply_records(&records, RestoreGoal::WholeStore, now, Time::FOREVER).await?;
@@ -109,76 +87,7 @@ impl SharedDriver {
         Ok(now.ok_or_else(none)?)
     }
 
-    /// Reads the changes of other nodes if the change counter differs from the last one; returns
-    /// whether it does. `lost_data` says that a primary may have lost data since the last read.
-    pub(super) async fn read_changes(
-        &self,
-        status: StoreStatus,
-        lost_data: bool,
-    ) -> Result<bool, String> {
-        let before = *self.changes_read.lock();
-        let changed = self.note_changes(status.changes);
-        if let Some(scope) = self.node_scope.get() {
-            let read = self.catch_up_rules(scope, &status, lost_data, changed).await;
-            if read.is_err() {
-                // The next heartbeat tries again.
-                *self.changes_read.lock() = before;
-            }
-            return read.map(|()| changed);
-        }
-        let Some(follower) = self.records.get().filter(|_| changed) else {
-            return Ok(changed);
-        };
-        let last_read = *follower.since.lock();
-        let here = self.engine.now();
-        let target = RestoreGoal::Changes;
-        let read = self.apply_records(&follower.records, target, status.now, last_read).await;
-        if let Err(error) = read {
-            // The next heartbeat tries again.
-            *self.changes_read.lock() = before;
-            return Err(error.to_string());
-        }
-        follower.on_read(here);
-        Ok(true)
-    }
-
-    /// Applies all records of a primary's keys to it, after it has lost data.
-    pub(super) async fn restore_primary(&self, id: PrimaryId, now: Time) -> Result<(), String> {
-        let here = self.engine.now();
-        let since = here.before(LOST_MAX);
-        if let Some(scope) = self.node_scope.get() {
-            return self.release_again(scope, id, since).await;
-        }
-        let Some(follower) = self.records.get() else { return Ok(()) };
-        let target = RestoreGoal::Primary(id);
-        let read = self.apply_records(&follower.records, target, now, since).await;
-        read.map_err(|error| error.to_string())?;
-        follower.on_read(here);
-        Ok(())
-    }
-
-    /// While the store is unavailable, the records are the way on which blocks, lists, facts and
-    /// modes of other nodes arrive.
-    pub(super) async fn follow_records_without_store(&self) {
-        let Some(follower) = self.records.get() else { return };
-        let here = self.engine.now();
-        if here < *follower.next_read.lock() {
-            return;
-        }
-        let since = *follower.since.lock();
-        let target = RestoreGoal::Recent;
-        let read = self.apply_records(&follower.records, target, self.store_now(), since);
-        // A database that hangs must not keep the heartbeat from finding the store.
-        let read = tokio::time::timeout(READ_TIMEOUT, read).await;
-        let is_read = matches!(read, Ok(Ok(_)));
-        if is_read {
-            follower.on_read(here);
-        }
-        let pause = if is_read { READ_PAUSE } else { READ_PAUSE_FAILED };
-        *follower.next_read.lock() = here.after(pause);
-    }
-
-    async fn apply_records(
+    pub(super) async fn apply_records(
         &self,
         records: &Arc<Records>,
         target: RestoreGoal,
@@ -197,6 +106,7 @@ impl SharedDriver {
         });
         let mut modes = BTreeMap::new();
         while let Some(items) = messages.recv().await {
+            self.reads.on_progress();
             for item in items? {
                 if let RestoredItem::Mode(policy, mode, at) = &item {
                     modes.insert(policy.clone(), (*at, *mode));
@@ -213,16 +123,6 @@ impl SharedDriver {
         let summary = self.engine.conclude_read(batches, &read);
         self.on_modes_read(modes);
         Ok(summary)
-    }
-
-    /// Publishes changes that are written although their operators got the answer that they are
-    /// not: until then, other nodes could not read them.
-    pub(super) async fn publish_late_changes(&self) {
-        let Some(follower) = self.records.get() else { return };
-        if let Some(number) = follower.written_late_change(self.engine.local_changes()) {
-            self.engine.local_changes().on_written(number);
-            self.publish_change().await;
-        }
     }
 
     /// Applies a batch to this node, and to the store unless the store has it already.
@@ -269,26 +169,6 @@ impl RestoreGoal {
             Self::Changes => RestoreScope::Changes,
             Self::Recent => RestoreScope::Recent,
         }
-    }
-}
-
-impl RecordsFollower {
-    /// Notes that the records were read at an instant, with an overlap of a minute: a write that
-    /// was not committed yet is read twice rather than never.
-    fn on_read(&self, at: Time) {
-        *self.since.lock() = at.before(Span::from_secs(60));
-    }
-
-    /// The number of a late change that is known to be written since the last call. Never waits.
-    fn written_late_change(&self, changes: &LocalChanges) -> Option<u64> {
-        let late = changes.late_change()?;
-        let mut pending = self.late_change.lock();
-        // Records are written in the order in which they were queued.
-        let (number, receipt) = pending.get_or_insert_with(|| (late, self.records.barrier()));
-        let number = *number;
-        let ack = receipt.try_ack()?;
-        *pending = None;
-        ack.is_durable().then_some(number)
     }
 }
 

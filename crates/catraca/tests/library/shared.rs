@@ -4,6 +4,8 @@ mod background_errors;
 mod block_cache;
 #[cfg(feature = "records")]
 mod changes_during_reads;
+#[cfg(feature = "records")]
+mod hanging_records;
 mod helpers;
 mod keys_on_the_move;
 mod local_fallback;

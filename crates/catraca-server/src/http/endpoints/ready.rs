@@ -3,8 +3,11 @@
 //! Nothing about a caller is shown. Without a key `/readyz` says where a catalog is wrong, but not
 //! its text.
 
+use std::time::Duration;
+
 use catraca::Span;
 use catraca::memory::MemoryPool;
+use catraca::supervise::{TaskPanics, task_panics};
 use hyper::http::request::Parts;
 use hyper::http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
@@ -19,6 +22,9 @@ use crate::http::endpoint::ApiResult;
 use crate::http::request::ApiRequest;
 use crate::reload::FACTS_IGNORED;
 use crate::scrape;
+
+/// How long a panic in the background is a problem: each task was started again.
+const PANIC_SHOWN: Duration = Duration::from_secs(600);
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 /// OpenMetrics, which Prometheus reads.
@@ -170,6 +176,9 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
     for why in context.observer.background.problems() {
         found.push(ReadinessProblem { what: "background", place: None, why: redact(why) });
     }
+    for why in recent_panics() {
+        found.push(ReadinessProblem { what: "background", place: None, why: redact(why) });
+    }
     for why in shared_store_errors(context) {
         found.push(ReadinessProblem { what: "store", place: None, why: redact(why) });
     }
@@ -196,6 +205,17 @@ fn record_problems(context: &ServerContext) -> Vec<String> {
         problems.push(format!("{} rows: {ROWS_MISSING}", context.restored.rows_missing));
     }
     problems
+}
+
+/// The tasks that have panicked a moment ago. Each was started again.
+fn recent_panics() -> impl Iterator<Item = String> {
+    let recent = |panics: &TaskPanics| panics.at.elapsed() < PANIC_SHOWN;
+    task_panics().into_iter().filter(recent).map(|TaskPanics { task, count, message, .. }| {
+        format!(
+            "the task `{task}` panicked and was started again, {count} times since the start: \
+             {message}; report it as a bug"
+        )
+    })
 }
 
 /// New leases are refused while those of the previous process may be valid.

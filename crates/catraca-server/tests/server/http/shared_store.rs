@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use catraca_testkit::redis::RedisServer;
 use catraca_testkit::resp::RespValue;
 
-use crate::http::admin::expect_durable;
+use crate::http::admin::{expect_durable, expect_ok};
 use crate::test_server::{TestServer, binary, catalog_file};
 use catraca_testkit::postgres::{PASSWORD, PostgresServer};
 
@@ -280,4 +280,44 @@ fn refused_start(catalog: &std::path::Path) -> String {
     let ended = command.args(args).stdout(Stdio::null()).output().unwrap();
     assert!(!ended.status.success());
     String::from_utf8(ended.stderr).unwrap()
+}
+
+/// Regression: a change that could not be written made every node wait 15 s for the records, again
+/// and again, and all that other nodes did arrived as late.
+#[test]
+fn records_that_hang_do_not_delay_the_kill_switch() {
+    /// A read of records that hang ends after 15 s.
+    const HANGING: Duration = Duration::from_secs(8);
+    let Some(redis) = RedisServer::start() else { return };
+    let postgres = PostgresServer::start();
+    let records = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{}/postgres", postgres.port);
+    let here = TestServer::from_file(&node(&redis.url(), &records));
+    let there = TestServer::from_file(&node(&redis.url(), &records));
+    let allowed = |server: &TestServer| check(server, "login", "192.0.2.1")["allowed"] == true;
+    assert_eq!([0; 4].map(|_| allowed(&there)), [true, true, true, false]);
+    postgres.signal_all("STOP");
+    for (mode, is_allowed) in [("off", true), ("enforce", false), ("off", true)] {
+        let body = format!(r#"{{"mode":"{mode}"}}"#);
+        let accepted = expect_ok(&here, "PUT /v1/policies/login/mode", &body);
+        assert_eq!(accepted["durable"], false, "{accepted}");
+        let begun = Instant::now();
+        while allowed(&there) != is_allowed {
+            assert!(begun.elapsed() < HANGING, "{mode} has not arrived");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        println!("{mode} while the records hang: {:?}", begun.elapsed());
+    }
+    redis.command(&["FLUSHALL"]);
+    let begun = Instant::now();
+    while there.request("GET /metrics", &[]).body.contains("catraca_shared_breaker_opened_total 0")
+    {
+        assert!(begun.elapsed() < HANGING, "the loss has not been noticed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    while !there.request("GET /metrics", &[]).body.contains("catraca_shared_up 1") {
+        assert!(begun.elapsed() < HANGING, "Redis is not used");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    println!("Redis is used after a loss of data while the records hang: {:?}", begun.elapsed());
+    postgres.signal_all("CONT");
 }

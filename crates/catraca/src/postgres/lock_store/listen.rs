@@ -111,7 +111,7 @@ enum Silence {
 }
 
 /// Receives notices until the task is aborted; polls between connections.
-pub(super) async fn listen(listener: PostgresListener) {
+pub(super) async fn listen(listener: Arc<PostgresListener>) {
     let freed = &listener.freed;
     loop {
         let pause = match session(&listener).await {
@@ -196,7 +196,7 @@ async fn listen_and_test(
 ) -> Result<(), PostgresFailure> {
     let subscribed = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
     subscribed.map_err(PostgresFailure::Server)?;
-    let (other, driver) = connect(url, connect_timeout).await?;
+    let (other, driver, _) = connect(url, connect_timeout).await?;
     let driver = tokio::spawn(driver);
     let sent = other.batch_execute(&format!("NOTIFY {CHANNEL}, '{HELLO}'")).await;
     driver.abort();

@@ -21,13 +21,15 @@ use crate::postgres::failure::PostgresFailure;
 use crate::records::sql::value::Value;
 
 /// Timeout of connecting.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Timeout of a call that writes; the server's own timeout is a little shorter.
 pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The server's `statement_timeout` of writes, in milliseconds.
 pub(super) const SERVER_WRITE_TIMEOUT_MS: u64 = 4_500;
 /// Timeout of a query.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(15);
+
+const REPLACED: &str = "another PostgreSQL of the URL has become the primary";
 
 /// A connection that is made again after it was lost.
 pub(super) struct Session {
@@ -36,6 +38,8 @@ pub(super) struct Session {
     url: DatabaseUrl,
     call_timeout: Duration,
     client: Option<Client>,
+    /// The timeline of the server; 0 if it is not known.
+    timeline: u32,
     /// Whether a transaction is open. It must end on the same connection: on a new one, `COMMIT`
     /// would succeed without having committed anything.
     in_transaction: bool,
@@ -51,8 +55,14 @@ impl Session {
             runtime.map_err(|error| PostgresFailure::ConnectionLost(error.to_string()))?;
         let mut url = url.clone();
         url.set_tcp_user_timeout(call_timeout);
-        let mut session =
-            Self { runtime: Some(runtime), url, call_timeout, client: None, in_transaction: false };
+        let mut session = Self {
+            runtime: Some(runtime),
+            url,
+            call_timeout,
+            client: None,
+            timeline: 0,
+            in_transaction: false,
+        };
         session.connect()?;
         Ok(session)
     }
@@ -140,7 +150,9 @@ impl Session {
     }
 
     fn connect(&mut self) -> Result<(), PostgresFailure> {
-        if self.client.as_ref().is_some_and(|client| !client.is_closed()) {
+        let is_usable =
+            |client: &Client| !client.is_closed() && !self.url.is_replaced(self.timeline);
+        if self.client.as_ref().is_some_and(is_usable) {
             return Ok(());
         }
         self.client = None;
@@ -152,10 +164,12 @@ impl Session {
         let Some(runtime) = &self.runtime else {
             return Err(PostgresFailure::TimedOut(CONNECT_TIMEOUT));
         };
-        let (client, driver) = runtime.block_on(connection::connect(&self.url, CONNECT_TIMEOUT))?;
+        let connect = connection::connect(&self.url, CONNECT_TIMEOUT);
+        let (client, driver, timeline) = runtime.block_on(connect)?;
         // It ends with its client. Its error is ignored, because the next call returns it too.
         runtime.spawn(driver);
         self.client = Some(client);
+        self.timeline = timeline;
         Ok(())
     }
 
@@ -167,11 +181,20 @@ impl Session {
         let (Some(client), Some(runtime)) = (&self.client, &self.runtime) else {
             return Err(PostgresFailure::TimedOut(CONNECT_TIMEOUT));
         };
-        let answer = runtime.block_on(async { timeout(self.call_timeout, call(client)).await });
+        let replaced = self.url.wait_replaced(self.timeline);
+        let answer = runtime.block_on(async {
+            tokio::select! {
+                // A commit on a primary that was replaced is written again on its successor.
+                biased;
+                () = replaced => None,
+                answer = timeout(self.call_timeout, call(client)) => Some(answer),
+            }
+        });
         let failure = match answer {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => PostgresFailure::of(error),
-            Err(_) => PostgresFailure::TimedOut(self.call_timeout),
+            Some(Ok(Ok(answer))) => return Ok(answer),
+            Some(Ok(Err(error))) => PostgresFailure::of(error),
+            Some(Err(_)) => PostgresFailure::TimedOut(self.call_timeout),
+            None => PostgresFailure::ConnectionLost(REPLACED.to_owned()),
         };
         if !matches!(failure, PostgresFailure::Server(_)) {
             self.disconnect();

@@ -39,7 +39,7 @@ pub(super) struct RedisListener {
 
 impl RedisListener {
     /// Runs until the task is aborted.
-    pub async fn run(self) {
+    pub async fn run(self: Arc<Self>) {
         loop {
             // Without a connected server, the store reports the outage.
             if let Some(server) = (self.server_lookup)() {

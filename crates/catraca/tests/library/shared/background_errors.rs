@@ -1,7 +1,10 @@
 //! Failures that no call reports: the statistics and the heartbeat do.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use catraca::supervise::task_panics;
 use catraca::{App, ManualClock, MemoryOptions, Outcome, Settle, SharedOptions, Subject};
 
 use super::helpers::{Remote, START, builder, check, heartbeat, pair, poll_ready, settle, stats};
@@ -53,4 +56,22 @@ fn changes_that_the_local_fallback_misses_are_counted() {
     let missed = stats(&app).failed_mirrors;
     println!("{missed} of 500 settles did not fit into the local fallback");
     assert!(missed > 0);
+}
+
+/// Regression: after a panic there were no heartbeats until the process ended, and nothing said so.
+#[tokio::test]
+async fn heartbeats_go_on_after_a_panic() {
+    let (app, _, _) = pair(CATALOG, 1);
+    let (reports, mut received) = tokio::sync::mpsc::unbounded_channel();
+    let count = AtomicU64::new(0);
+    let heartbeats = app.start_heartbeat(move |report| {
+        assert!(count.fetch_add(1, Ordering::SeqCst) > 0, "a report with an impossible value");
+        drop(reports.send(report.clone()));
+    });
+    let report = tokio::time::timeout(Duration::from_secs(30), received.recv()).await;
+    assert!(report.expect("heartbeats go on").unwrap().up);
+    let panics = task_panics().into_iter().find(|panics| panics.task == "heartbeat").unwrap();
+    assert!(panics.count >= 1 && panics.message.contains("an impossible value"), "{panics:?}");
+    assert!(stats(&app).heartbeat_age.is_some());
+    heartbeats.unwrap().abort();
 }

@@ -172,3 +172,33 @@ async fn blocks_are_published_again_although_the_first_attempt_fails() {
     let third = start(&store, &clock, new_file()).await;
     assert_eq!(third.app.blocks(BlockQuery::default()).await.unwrap().rows.len(), 1);
 }
+
+/// Regression: a node that had written a released block to the store again ended the block that it
+/// had of the key when it learned of the release, also if that was a newer one.
+#[tokio::test]
+async fn a_release_that_arrives_late_ends_only_the_block_that_was_written_again() {
+    let (here, there, store, clock) = two_nodes().await;
+    let third = start(&store, &clock, new_file()).await;
+    reason(&here, "login", "ip", ADDRESS).await;
+    reason(&here, "login", "ip", ADDRESS).await;
+    beat(&clock, &here, &there).await;
+    third.app.heartbeat().await;
+    let block = here.app.blocks(BlockQuery::default()).await.unwrap().rows.remove(0).row;
+    clock.advance(secs(1));
+    // Its notice waits for a heartbeat.
+    here.app.release(&ANA, block.id, None, false).await.unwrap();
+    clock.advance(secs(1));
+    store.restart();
+    there.app.heartbeat().await;
+    assert_eq!(reason(&there, "login", "ip", ADDRESS).await, "blocked", "it is written again");
+    clock.advance(secs(2));
+    let proposal = BlockProposal::by_operator(Duration::from_secs(900), None);
+    let subject = Subject::from([("ip", ADDRESS)]);
+    third.app.block(&ANA, "default", "login", &subject, proposal).await.unwrap();
+    clock.advance(secs(2));
+    assert_eq!(reason(&there, "login", "ip", ADDRESS).await, "blocked", "by the newer block");
+    here.app.heartbeat().await;
+    there.app.heartbeat().await;
+    clock.advance(secs(2));
+    assert_eq!(reason(&third, "login", "ip", ADDRESS).await, "blocked", "the store has it");
+}

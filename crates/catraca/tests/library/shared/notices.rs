@@ -128,3 +128,16 @@ fn live_nodes_with_other_revisions_are_a_problem_after_ten_seconds() {
     heartbeat(&here);
     assert_eq!((stats(&here).nodes, stats(&here).revision_problem), (1, None), "it is gone");
 }
+
+/// Regression: what a node of another version published was skipped without a word, and its blocks
+/// and releases did not count here.
+#[test]
+fn a_notice_that_cannot_be_read_is_reported() {
+    let (here, there, store, clock) = two_nodes();
+    assert_eq!(stats(&there).background_error, None);
+    store.fill_notices(1);
+    beat(&clock, [&here, &there]);
+    let reported = stats(&there).background_error.unwrap();
+    assert!(reported.starts_with("1 notices of other nodes cannot be read"), "{reported}");
+    assert_eq!(heartbeat(&there).error, Some(reported));
+}
