@@ -16,7 +16,7 @@ type RequestBytes = WholeNumber<0, 16_777_216>;
 /// A number of connections to one upstream.
 type UpstreamConnections = WholeNumber<1, 100_000>;
 /// The least default of `requests_per_client`: a page loads so many parts at once.
-const CLIENT_REQUESTS_MIN: i64 = 32;
+const CLIENT_REQUESTS_MIN: usize = 32;
 /// A number of requests of one client.
 type ClientRequests = WholeNumber<1, 100_000>;
 
@@ -115,7 +115,7 @@ impl ProxySection {
     /// The most requests in progress of one client.
     pub fn client_requests_max(&self) -> usize {
         let default = || (self.connections_max / 4).max(CLIENT_REQUESTS_MIN);
-        usize::try_from(self.requests_per_client.unwrap_or_else(default)).unwrap_or(usize::MAX)
+        self.requests_per_client.unwrap_or_else(default)
     }
 
     /// The timeouts of proxied requests.
