@@ -29,7 +29,8 @@ pub use codes::CODES;
 pub use derived_name::DerivedName;
 pub use gate_attributes::{GateAttribute, gate_attributes};
 pub use http_route::{
-    AttributeSource, CertificateField, GateMap, Route, RouteCost, RouteCostTerm, RouteGate,
+    AttributeSource, CertificateField, GateMap, PartsCost, RequiredPart, Route, RouteCost,
+    RouteCostTerm, RouteGate,
 };
 pub use name_map::NameMap;
 

@@ -39,18 +39,20 @@ impl JsonPath {
         found.filter(|found| !found.is_null())
     }
 
-    /// Whether a field on the path is also there in other letters: some servers read `EMAIL` as
-    /// `email`, and take the last one.
+    /// Whether a field on the path is there in other letters, alone or with the field itself: some
+    /// servers read `EMAIL` as `email`, and take the last one.
     #[cfg(feature = "outcome-body")]
     pub fn has_second_spelling(&self, value: &serde_json::Value) -> bool {
         use serde_json::Value;
+
+        use crate::route::fold_case;
 
         let mut place = value;
         for step in &self.steps {
             let next = match place {
                 Value::Object(fields) => {
                     let folded = fold_case(step);
-                    if fields.keys().filter(|name| fold_case(name) == folded).nth(1).is_some() {
+                    if fields.keys().any(|name| name != step && fold_case(name) == folded) {
                         return true;
                     }
                     fields.get(step)
@@ -91,12 +93,6 @@ impl fmt::Display for JsonPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.steps.join("."))
     }
-}
-
-/// The letters of a name in one case. Upper case first: `ſ` is another lower case of `S`.
-#[cfg(feature = "outcome-body")]
-fn fold_case(name: &str) -> String {
-    name.to_uppercase().to_lowercase()
 }
 
 /// The text of a JSON value that has one spelling: a text, a whole number or a boolean. Other

@@ -227,6 +227,12 @@ impl Policy {
             || self.watch.is_some()
     }
 
+    /// Whether it counts requests in progress, with one of its tiers at least.
+    pub fn takes_lease(&self) -> bool {
+        let terms = self.base.iter().chain(self.tiers.iter().map(|tier| &tier.terms));
+        terms.into_iter().any(|terms| terms.limit.takes_lease())
+    }
+
     /// The weights of all its costs.
     pub fn weights(&self) -> impl Iterator<Item = &CostWeights> {
         let terms = self.base.iter().chain(self.tiers.iter().map(|tier| &tier.terms));

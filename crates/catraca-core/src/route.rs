@@ -4,13 +4,15 @@
 
 mod cookie;
 mod gate_choice;
+mod parameter_name;
 mod path;
 
 use std::borrow::Cow;
 
 use crate::catalog::{AttributeSource, Catalog, Route};
 
-pub use cookie::cookie_values;
+pub use cookie::{AmbiguousCookie, cookie_once, cookie_values};
+pub use parameter_name::is_read_as;
 pub(crate) use path::fold_case;
 pub use path::{AmbiguousPath, CanonicalPath, decode};
 

@@ -25,14 +25,20 @@ pub enum AmbiguousValue {
         /// The name of the header.
         name: String,
     },
-    /// A cookie was sent twice, or a line of cookies is not ASCII.
-    #[error("the cookie `{name}` must be sent once and in ASCII")]
+    /// Servers could read different values of a cookie, or a line of cookies is not ASCII.
+    #[error(
+        "the cookie `{name}` must be sent once, with its name in these letters and without spaces \
+         or commas in cookies, and in ASCII"
+    )]
     Cookie {
         /// The name of the cookie.
         name: String,
     },
-    /// A query parameter was sent twice.
-    #[error("the query has `{name}` more than once, and a route reads it; send it once")]
+    /// Servers could read different values of a query parameter.
+    #[error(
+        "the query has `{name}` more than once, in another spelling or with a `;`, and a route \
+         reads it; send it once, as `{name}=…`"
+    )]
     Query {
         /// The name of the parameter.
         name: String,

@@ -23,6 +23,8 @@ pub struct Route {
     pub reference: Option<AttributeSource>,
     /// The units that the check of a request asks for; absent means the policy's default.
     pub cost: Option<RouteCost>,
+    /// Parts without which some requests are refused.
+    pub required: Vec<RequiredPart>,
     /// The servers that a proxy forwards the request to, each as a URL; none without a proxy.
     pub upstreams: Vec<String>,
 }
@@ -105,14 +107,59 @@ pub enum RouteCostTerm {
     /// Always this many.
     Units(i64),
     /// A whole number in a part of the request.
-    FirstOf {
-        /// The parts, of which the first that is present counts.
-        sources: Vec<AttributeSource>,
-        /// The units if none is present.
-        default: Option<i64>,
-    },
+    Parts(PartsCost),
     /// One unit for each such number of bytes of the body, rounded up.
     BytesPerUnit(i64),
+}
+
+/// A number of units that is in parts of the request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartsCost {
+    /// The parts, of which the first that is present counts.
+    pub sources: Vec<AttributeSource>,
+    /// Whether the part with the largest number counts instead, here and in `times`.
+    pub is_largest: bool,
+    /// Parts with a number by which the units are multiplied; 1 if none is present.
+    pub times: Vec<AttributeSource>,
+    /// The units if no part is present.
+    pub default: Option<i64>,
+}
+
+impl PartsCost {
+    /// The units of a request, whose numbers the function reads.
+    pub fn units<E>(
+        &self,
+        mut number_in: impl FnMut(&AttributeSource) -> Result<Option<i64>, E>,
+    ) -> Result<Option<i64>, E> {
+        let units = self.number(&self.sources, &mut number_in)?.or(self.default);
+        let times = self.number(&self.times, &mut number_in)?.unwrap_or(1);
+        // A request cannot ask for less than one.
+        Ok(units.map(|units| units.saturating_mul(times.max(1))))
+    }
+
+    fn number<E>(
+        &self,
+        sources: &[AttributeSource],
+        number_in: &mut impl FnMut(&AttributeSource) -> Result<Option<i64>, E>,
+    ) -> Result<Option<i64>, E> {
+        let mut found: Option<i64> = None;
+        for source in sources {
+            found = found.max(number_in(source)?);
+            if found.is_some() && !self.is_largest {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A part that a request must have, so that it can be counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredPart {
+    /// Requests that have this part, and not as `false`, are concerned.
+    pub when: AttributeSource,
+    /// They must have this part, as `true`.
+    pub part: AttributeSource,
 }
 
 impl RouteCost {
@@ -134,11 +181,14 @@ impl Route {
     /// Every part of the request that the route reads.
     pub fn sources(&self) -> impl Iterator<Item = &AttributeSource> {
         let terms = self.cost.iter().flat_map(|cost| &cost.terms);
-        let cost = terms.flat_map(|term| match term {
-            RouteCostTerm::FirstOf { sources, .. } => sources.as_slice(),
-            _ => &[],
+        let parts = terms.filter_map(|term| match term {
+            RouteCostTerm::Parts(parts) => Some(parts),
+            _ => None,
         });
-        self.set.iter().map(|(_, source)| source).chain(&self.reference).chain(cost)
+        let cost = parts.flat_map(|parts| parts.sources.iter().chain(&parts.times));
+        let required = self.required.iter().flat_map(|required| [&required.when, &required.part]);
+        let set = self.set.iter().map(|(_, source)| source);
+        set.chain(&self.reference).chain(cost).chain(required)
     }
 
     /// Whether a field of the JSON body is read, so that a proxy must have the body before it

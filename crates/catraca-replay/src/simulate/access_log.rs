@@ -207,12 +207,10 @@ impl<'c> LineParser<'c> {
         let units_of = |term: &RouteCostTerm| -> Result<Option<i64>, LineError> {
             Ok(match term {
                 RouteCostTerm::Units(units) => Some(*units),
-                RouteCostTerm::FirstOf { sources, default } => {
-                    let mut parts = sources.iter();
-                    let text =
-                        parts.find_map(|from| picked_value(from, &path, target, &request.headers));
-                    text.map_or(*default, |text| text.parse().ok())
-                }
+                RouteCostTerm::Parts(parts) => parts.units(|from| {
+                    let text = picked_value(from, &path, target, &request.headers);
+                    Ok::<_, LineError>(text.and_then(|text| text.parse().ok()))
+                })?,
                 // A log does not have the bodies of requests.
                 RouteCostTerm::BytesPerUnit(_) => None,
             })

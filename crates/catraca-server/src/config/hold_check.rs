@@ -1,5 +1,5 @@
-//! Warns of a `hold` that ends before the response of a slow upstream may begin: the settle of such
-//! a request comes too late, and its price is not applied.
+//! Warns of a `hold` that ends before the response of a slow upstream may begin: the proxy ends
+//! such a request early, so that its settle is applied.
 
 use std::time::Duration;
 
@@ -9,32 +9,51 @@ use catraca::core::time::parse_span;
 
 use super::ProxySection;
 
+/// The default of `hold` for a policy with a limit, and for one without.
+const HOLD: Duration = Duration::from_secs(60);
+const HOLD_WITHOUT_LIMIT: Duration = Duration::from_secs(600);
+
 /// Reports the policies of proxied routes whose `hold` is shorter than `first_byte_timeout`.
 pub fn check(report: &mut Report, proxy: &ProxySection, sections: &Sections<'_>) {
     let limit = proxy.first_byte_timeout;
     for (name, policy) in proxied_policies(sections) {
-        let Some(hold) = field(policy, "hold").filter(|_| is_settled_later(policy)) else {
+        if !is_settled_later(policy) {
             continue;
-        };
-        let span = hold.value.as_str().and_then(|text| parse_span(text).ok());
-        let micros = span.map(|span| span.micros().unsigned_abs());
-        if micros.is_some_and(|micros| Duration::from_micros(micros) < limit) {
+        }
+        let stated = field(policy, "hold");
+        let hold = stated.map_or_else(|| Some(default_hold(policy)), span);
+        if hold.is_some_and(|hold| hold < limit) {
             let message = format!(
                 "`{name}` is settled with the response of an upstream, which may begin after \
-                 {limit:?} ([proxy] first_byte_timeout): a settle after `hold` is not applied"
+                 {limit:?} ([proxy] first_byte_timeout): a request whose response has not begun \
+                 after nine tenths of `hold` ends with 408 or 504"
             );
             let fix = "write a `hold` longer than the longest response, or a shorter \
                        first_byte_timeout";
-            report.warn("short-hold", hold.location, message, fix);
+            let location = stated.map_or(policy.location, |hold| hold.location);
+            report.warn("short-hold", location, message, fix);
         }
     }
 }
 
-/// Whether a settle changes what the check has charged.
+fn span(node: Node<'_>) -> Option<Duration> {
+    let span = parse_span(node.value.as_str()?).ok()?;
+    Some(Duration::from_micros(span.micros().unsigned_abs()))
+}
+
+fn default_hold(policy: Node<'_>) -> Duration {
+    let limits = ["window", "bucket", "fixed", "inflight", "tier"];
+    match limits.iter().any(|limit| field(policy, limit).is_some()) {
+        true => HOLD,
+        false => HOLD_WITHOUT_LIMIT,
+    }
+}
+
+/// Whether a settle changes what the check has charged, or starts a block.
 fn is_settled_later(policy: Node<'_>) -> bool {
     let cost = field(policy, "cost");
     let is_priced = cost.is_some_and(|cost| cost.value.as_integer().is_none());
-    is_priced || field(policy, "inflight").is_some()
+    is_priced || ["inflight", "ban", "watch"].iter().any(|name| field(policy, name).is_some())
 }
 
 /// The policies of all routes that have an upstream.
@@ -81,6 +100,11 @@ mod tests {
             "[policy.chat]\nby = ['ip']\nbucket = {{ size = 9, refill = '1 per 1m' }}\n\
              cost = {{ '200' = 2, default = 1 }}\nhold = '30s'\n\
              [policy.site]\nby = ['ip']\nwindow = '9 per 1m'\nhold = '1s'\n\
+             [policy.banned]\nby = ['ip']\nwindow = '9 per 1m'\nhold = '30s'\n\
+             ban = [{{ when = 'status == 401', for = '1m' }}]\n\
+             [policy.usual]\nby = ['ip']\ninflight = 9\n\
+             [policy.strikes]\nby = ['ip']\n\
+             ban = [{{ when = 'status == 401', for = '1m' }}]\n\
              [gate.both]\npolicies = ['site', 'chat']\n{more}"
         );
         let read = config::parse(&text).unwrap();
@@ -100,6 +124,12 @@ mod tests {
             (route("gate = 'site'"), 0),
             ("[[route]]\nmatch = '/**'\ngate = 'chat'\n".to_owned(), 0),
             (route("gate = 'chat'") + "[proxy]\nfirst_byte_timeout = '30s'\n", 0),
+            (route("gate = 'banned'"), 1),
+            // The defaults are no reason for a warning, but a longer timeout than they are is.
+            (route("gate = 'usual'"), 0),
+            (route("gate = 'usual'") + "[proxy]\nfirst_byte_timeout = '2m'\n", 1),
+            (route("gate = 'strikes'") + "[proxy]\nfirst_byte_timeout = '2m'\n", 0),
+            (route("gate = 'strikes'") + "[proxy]\nfirst_byte_timeout = '11m'\n", 1),
         ] {
             assert_eq!(warnings(&more), count, "{more}");
         }

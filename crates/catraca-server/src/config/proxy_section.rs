@@ -15,6 +15,10 @@ type StepTimeout = Millis<20, 86_400_000>;
 type RequestBytes = WholeNumber<0, 16_777_216>;
 /// A number of connections to one upstream.
 type UpstreamConnections = WholeNumber<1, 100_000>;
+/// The least default of `requests_per_client`: a page loads so many parts at once.
+const CLIENT_REQUESTS_MIN: usize = 32;
+/// A number of requests of one client.
+type ClientRequests = WholeNumber<1, 100_000>;
 
 section! {
     /// The fields of `[proxy]`.
@@ -27,9 +31,8 @@ section! {
         /// the time until an upstream begins its response; each part of the request's body starts
         /// it again
         first_byte_timeout: StepTimeout = DefaultValue::Text("60s"), Live;
-        /// bytes per second that a client must send of a body, on average over the time in which
-        /// it is waited for; counts after `first_byte_timeout`. A slower one gets a 408; 0 for no
-        /// limit
+        /// bytes per second that a client must send of a body, on average over each
+        /// `first_byte_timeout` in which it is waited for. A slower one gets a 408; 0 for no limit
         upload_rate_min: WholeNumber<0, 1_000_000_000> = DefaultValue::Integer(100), Live;
         /// the time between two parts of a response, and without a byte on an upgraded connection
         idle_timeout: StepTimeout = DefaultValue::Text("5m"), Live;
@@ -40,6 +43,10 @@ section! {
         down_time: StepTimeout = DefaultValue::Text("5s"), Live;
         /// the most connections to one upstream
         connections_max: UpstreamConnections = DefaultValue::Integer(1_024), Restart;
+        /// the most requests in progress of one client that is not a trusted proxy; further ones
+        /// get a 429. IPv6 addresses are grouped by `[network] ipv6_prefix`
+        requests_per_client: Optional<ClientRequests> =
+            DefaultValue::Absent("a quarter of `connections_max`, and at least 32"), Live;
         /// the most connections to one upstream that wait for the next request
         idle_connections: UpstreamConnections = DefaultValue::Integer(64), Restart;
         /// how long a connection waits for the next request before it is closed; must be shorter
@@ -103,6 +110,12 @@ impl ProxySection {
             is_required: self.client_auth == ClientAuth::Required,
         });
         Some(TlsFiles { section: Self::NAME, cert, key, client_auth })
+    }
+
+    /// The most requests in progress of one client.
+    pub fn client_requests_max(&self) -> usize {
+        let default = || (self.connections_max / 4).max(CLIENT_REQUESTS_MIN);
+        self.requests_per_client.unwrap_or_else(default)
     }
 
     /// The timeouts of proxied requests.

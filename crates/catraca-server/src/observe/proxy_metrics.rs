@@ -64,6 +64,8 @@ pub struct ProxyMetrics {
     responses: [[AtomicU64; CLASSES.len()]; SOURCES.len()],
     upstream_failures: [AtomicU64; CAUSES.len()],
     settle_failures: AtomicU64,
+    /// The number of settles that wait for the store.
+    pub settle_retries: Arc<AtomicUsize>,
     /// The number of requests that go on without their clients.
     pub abandoned: Arc<AtomicUsize>,
     settle_logged: Mutex<Option<Instant>>,
@@ -129,6 +131,11 @@ impl ProxyMetrics {
     /// Requests that go on without their clients.
     pub fn abandoned_requests(&self) -> usize {
         self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// Settles that wait for the store.
+    pub fn settle_retries(&self) -> usize {
+        self.settle_retries.load(Ordering::Relaxed)
     }
 
     /// Settles that were not applied.

@@ -9,11 +9,9 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use hyper::http::StatusCode;
 use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use crate::http_wire::problem::Problem;
 
@@ -35,22 +33,15 @@ impl AbandonedRequests {
         Self { counts: Mutex::default(), total }
     }
 
-    /// Begins a request that goes on without its client, unless its address has too many. Without
-    /// the client, its response is read for nine tenths of `hold`, so that the settle comes while
-    /// it is still applied.
-    pub fn begin(
-        self: &Arc<Self>,
-        client: IpAddr,
-        hold: Duration,
-    ) -> Result<Arc<ClientPresence>, Problem> {
+    /// Begins a request that goes on without its client, unless its address has too many.
+    pub fn begin(self: &Arc<Self>, client: IpAddr) -> Result<Arc<ClientPresence>, Problem> {
         let count = self.counts.lock().get(&client).copied().unwrap_or(0);
         if count >= ABANDONED_MAX {
             return Err(too_many_abandoned());
         }
         let requests = Arc::clone(self);
-        let deadline = Instant::now() + hold / 10 * 9;
         let abandoned = Mutex::default();
-        Ok(Arc::new(ClientPresence { requests, client, deadline, abandoned }))
+        Ok(Arc::new(ClientPresence { requests, client, abandoned }))
     }
 
     fn add(self: &Arc<Self>, client: IpAddr) -> AbandonedRequest {
@@ -86,8 +77,6 @@ impl Drop for AbandonedRequest {
 pub struct ClientPresence {
     requests: Arc<AbandonedRequests>,
     client: IpAddr,
-    /// Until when its response is read without it.
-    pub deadline: Instant,
     /// Present when the client has gone.
     abandoned: Mutex<Option<AbandonedRequest>>,
 }
@@ -150,7 +139,7 @@ mod tests {
     fn requests_count_by_address_from_the_hang_up_to_their_end() {
         let requests = Arc::new(AbandonedRequests::default());
         let address = |last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
-        let begin = |last| requests.begin(address(last), Duration::from_secs(60));
+        let begin = |last| requests.begin(address(last));
         let mut open: Vec<_> = (0..ABANDONED_MAX).map(|_| begin(1).unwrap()).collect();
         assert!(begin(1).is_ok());
         for presence in &open {

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use catraca::core::address::forwarded::{ClientAddress, find_client};
 use catraca::core::catalog::{Catalog, Network, PathCase, Route};
@@ -16,8 +15,11 @@ use catraca::http_request::{RequestError, RequestParts, RouteValues, header_line
 use catraca::{Check, CheckMode, Decision, Error, Subject};
 use hyper::http::request::Parts;
 use hyper::http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
 
-use super::pending_settle::{OpenSettle, PendingSettle, SettleContext, report_failure};
+use super::pending_settle::{OpenSettle, PendingSettle, SettleContext};
+use super::settle_call::report_failure;
+use super::settle_deadline::SettleDeadline;
 use super::upstreams::upstream_urls;
 use crate::config::ReloadableConfig;
 use crate::http_wire::problem::Problem;
@@ -51,10 +53,14 @@ impl CheckInput {
         OutcomeNeeds::of_gate(catalog, &self.gate)
     }
 
-    /// How long the check can be settled.
-    pub fn hold(&self, catalog: &Catalog) -> Duration {
-        let holds = catalog.policies_of_gate(&self.gate).map(|policy| policy.hold);
-        holds.max().map(Duration::from).unwrap_or_default()
+    /// Until when the check is settled that was admitted by this decision.
+    pub fn settle_deadline(
+        &self,
+        catalog: &Catalog,
+        decision: &Decision,
+        begun: Instant,
+    ) -> SettleDeadline {
+        SettleDeadline::new(catalog, &self.gate, decision, begun)
     }
 }
 

@@ -14,6 +14,9 @@ use tokio::time::sleep_until;
 use super::answer_stream::{AnswerError, AnswerStream};
 use super::client_phase::ClientPhase;
 use super::pending_settle::PendingSettle;
+use super::request_limits::OpenRequest;
+use super::settle_watch::SettleWatch;
+use super::shared_stream::WatchedStream;
 use super::upload_body::add_held;
 use crate::listener::Phase;
 
@@ -29,21 +32,21 @@ pub enum HoldResult {
 pub struct AnswerBody {
     /// Parts that were held back, in their order.
     held: VecDeque<Frame<Bytes>>,
-    /// Absent after the end.
-    stream: Option<AnswerStream>,
+    stream: WatchedStream,
     phase: ClientPhase,
+    /// Counts the request for its client.
+    pub open: Option<OpenRequest>,
 }
 
 impl AnswerBody {
     /// Passes on a response to its client.
-    pub fn new(stream: AnswerStream, phase: ClientPhase) -> Self {
-        Self { held: VecDeque::new(), stream: Some(stream), phase }
+    pub fn new(stream: AnswerStream, phase: ClientPhase, watch: &Arc<SettleWatch>) -> Self {
+        Self { held: VecDeque::new(), stream: WatchedStream::new(stream, watch), phase, open: None }
     }
 
     /// Ends the response at once if it has no body, which hyper would not poll.
     pub fn finish_if_empty(&mut self) {
-        let is_empty = self.stream.as_ref().is_some_and(AnswerStream::is_over);
-        if is_empty {
+        if self.stream.is_over() {
             self.finish();
         } else if self.is_end_stream() {
             // It was held back, and has ended.
@@ -64,18 +67,15 @@ impl AnswerBody {
         bytes_max: usize,
     ) -> Poll<Result<HoldResult, AnswerError>> {
         loop {
-            let Some(stream) = &mut self.stream else {
-                return Poll::Ready(Ok(HoldResult::Complete(None)));
-            };
-            let is_over = stream.is_over();
-            let part = if is_over { None } else { std::task::ready!(stream.poll_part(cx)) };
+            let is_over = self.stream.is_over();
+            let part = if is_over { None } else { std::task::ready!(self.stream.poll_part(cx)) };
             match part {
                 None => {
-                    let settle = self.stream.take().and_then(|stream| stream.finish());
+                    let settle = self.stream.take().and_then(AnswerStream::finish);
                     return Poll::Ready(Ok(HoldResult::Complete(settle)));
                 }
-                Some(Err(error)) => return Poll::Ready(Err(error)),
-                Some(Ok(part)) => {
+                Some((Err(error), _)) => return Poll::Ready(Err(error)),
+                Some((Ok(part), _)) => {
                     *bytes += part.data_ref().map_or(0, Bytes::len);
                     self.held.push_back(part);
                 }
@@ -88,11 +88,11 @@ impl AnswerBody {
 
     /// Takes the settle of a response that failed while it was held back.
     pub fn take_settle(&mut self) -> Option<PendingSettle> {
-        self.stream.as_mut().and_then(|stream| stream.settle.take())
+        self.stream.take_settle()
     }
 
     fn finish(&mut self) {
-        if let Some(settle) = self.stream.take().and_then(|stream| stream.finish()) {
+        if let Some(settle) = self.stream.take().and_then(AnswerStream::finish) {
             settle.complete();
         }
         self.phase.enter(Phase::Answer);
@@ -112,29 +112,26 @@ impl Body for AnswerBody {
             this.phase.enter(if this.is_end_stream() { Phase::Answer } else { Phase::Stream });
             return Poll::Ready(Some(Ok(part)));
         }
-        let Some(stream) = &mut this.stream else { return Poll::Ready(None) };
-        let polled = stream.poll_part(cx);
-        let is_over = stream.is_over();
+        let polled = this.stream.poll_part(cx);
         match &polled {
             Poll::Pending => this.phase.enter(Phase::Upstream),
-            Poll::Ready(Some(Ok(_))) if !is_over => this.phase.enter(Phase::Stream),
-            Poll::Ready(Some(Err(error))) => {
+            Poll::Ready(Some((Ok(_), false))) => this.phase.enter(Phase::Stream),
+            Poll::Ready(Some((Err(error), _))) => {
                 if let Some(stream) = this.stream.take() {
                     stream.fail(*error);
                 }
             }
             Poll::Ready(_) => this.finish(),
         }
-        polled
+        polled.map(|part| part.map(|(part, _)| part))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.stream.is_none() && self.held.is_empty()
+        self.stream.is_finished() && self.held.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let rest = self.stream.as_ref().map_or(SizeHint::with_exact(0), AnswerStream::size_hint);
-        add_held(rest, &self.held)
+        add_held(self.stream.size_hint(), &self.held)
     }
 }
 
@@ -145,11 +142,12 @@ impl Drop for AnswerBody {
         let Some(mut stream) = self.stream.take() else { return };
         let settle = stream.settle.as_ref().filter(|settle| settle.awaits_body());
         let Some(client) = settle.and_then(PendingSettle::client).map(Arc::clone) else { return };
+        let Some(deadline) = settle.and_then(PendingSettle::deadline) else { return };
         let Ok(runtime) = Handle::try_current() else { return };
         client.on_gone();
         runtime.spawn(async move {
             let server = Arc::clone(&stream.server);
-            let mut deadline = pin!(sleep_until(client.deadline));
+            let mut deadline = pin!(sleep_until(deadline.at));
             while stream.settle.as_ref().is_some_and(PendingSettle::awaits_body) {
                 let part = tokio::select! {
                     part = poll_fn(|cx| stream.poll_part(cx)) => part,

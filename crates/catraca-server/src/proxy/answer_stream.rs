@@ -11,6 +11,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use super::exchange::LiveConnection;
 use super::idle_timer::IdleTimer;
 use super::pending_settle::PendingSettle;
+use super::shared_stream::HOLD_OVER;
 use crate::context::ServerContext;
 use crate::observe::proxy_metrics::UpstreamCause;
 
@@ -21,6 +22,8 @@ pub enum AnswerError {
     Broken,
     /// Nothing arrived for `idle_timeout`.
     Timeout,
+    /// The check had to be settled, and its lease counts the response.
+    HoldOver,
 }
 
 impl AnswerError {
@@ -29,6 +32,7 @@ impl AnswerError {
         match self {
             Self::Broken => "upstream-broken",
             Self::Timeout => "upstream-timeout",
+            Self::HoldOver => HOLD_OVER,
         }
     }
 }
@@ -101,10 +105,14 @@ impl AnswerStream {
 
     /// The response breaks off.
     pub fn fail(self, error: AnswerError) {
-        self.server.proxy_metrics.note_upstream_failure(match error {
-            AnswerError::Broken => UpstreamCause::BrokenOff,
-            AnswerError::Timeout => UpstreamCause::Silent,
-        });
+        let cause = match error {
+            AnswerError::Broken => Some(UpstreamCause::BrokenOff),
+            AnswerError::Timeout => Some(UpstreamCause::Silent),
+            AnswerError::HoldOver => None,
+        };
+        if let Some(cause) = cause {
+            self.server.proxy_metrics.note_upstream_failure(cause);
+        }
         if let Some(mut settle) = self.settle {
             settle.on_broken(error.as_str());
         }

@@ -12,6 +12,7 @@ use hyper::body::{Body, Frame, Incoming};
 
 use super::failure::UpstreamFailure;
 use super::idle_timer::IdleTimer;
+use super::request_limits::BodyMemory;
 use super::request_trailers::TrailerRule;
 use super::upload_rate::{UploadRate, UploadRateMin};
 use crate::config::ProxyTimeouts;
@@ -24,10 +25,12 @@ pub struct CollectedBody {
     pub rest: Incoming,
     /// Which trailers pass; none of them if it is absent.
     pub trailers: Option<TrailerRule>,
-    /// The bytes of a whole body that was read.
-    whole: Option<Vec<u8>>,
+    /// The bytes of a whole body that was read, which are also its only part.
+    whole: Option<Bytes>,
     /// The number of bytes as announced; absent if the head does not state it.
     announced: Option<u64>,
+    /// Of the parts.
+    pub memory: BodyMemory,
 }
 
 impl CollectedBody {
@@ -38,10 +41,12 @@ impl CollectedBody {
         route: &Route,
         bytes_max: usize,
         timeouts: &ProxyTimeouts,
+        memory: BodyMemory,
     ) -> Result<Self, UpstreamFailure> {
         let announced = body.size_hint().exact();
         let parts = VecDeque::new();
-        let mut collected = Self { parts, rest: body, trailers: None, whole: None, announced };
+        let mut collected =
+            Self { parts, rest: body, trailers: None, whole: None, announced, memory };
         let fits = announced.unwrap_or(0) <= bytes_max as u64;
         let needs_length = route.reads_body_length() && announced.is_none();
         if (route.reads_body() && fits) || needs_length {
@@ -60,6 +65,7 @@ impl CollectedBody {
         let rate_min = UploadRateMin::new(timeouts);
         let mut rate = UploadRate::default();
         let mut bytes = Vec::new();
+        let mut is_whole = false;
         while bytes.len() <= bytes_max {
             let part = poll_fn(|cx| match Pin::new(&mut self.rest).poll_frame(cx) {
                 Poll::Ready(part) => {
@@ -73,19 +79,27 @@ impl CollectedBody {
                 }
             });
             let Some(part) = part.await? else {
-                self.whole = Some(bytes);
-                return Ok(());
+                is_whole = true;
+                break;
             };
             timer.on_progress();
             rate.on_part(part.data_ref().map_or(0, Bytes::len));
             if rate.is_below(rate_min) {
                 return Err(UpstreamFailure::RequestTimeout);
             }
-            // Trailers are not passed on.
+            // Trailers are not passed on. A part is copied: it may be a small piece of a large
+            // buffer, which it would keep.
             if let Some(data) = part.data_ref() {
+                if !self.memory.try_take(data.len()) {
+                    return Err(UpstreamFailure::BodyMemory);
+                }
                 bytes.extend_from_slice(data);
-                self.parts.push_back(part);
             }
+        }
+        let bytes = Bytes::from(bytes);
+        self.whole = is_whole.then(|| bytes.clone());
+        if !bytes.is_empty() {
+            self.parts.push_back(Frame::data(bytes));
         }
         Ok(())
     }

@@ -24,6 +24,8 @@ pub enum UpstreamFailure {
     RequestBody,
     /// The client stopped sending the body of its request.
     RequestTimeout,
+    /// The bodies of other requests use all memory for bodies.
+    BodyMemory,
     /// The client asks for another protocol, and the upstream speaks only HTTP/2. The request was
     /// not sent.
     NoUpgrade,
@@ -63,9 +65,17 @@ impl UpstreamFailure {
             Self::RequestTimeout => Problem::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "body-timeout",
-                "no part of the request's body arrived within first_byte_timeout, or the whole of \
-                 it arrived more slowly than upload_rate_min",
+                "no part of the request's body arrived within first_byte_timeout, or it arrived \
+                 more slowly than upload_rate_min, or it took longer than the check of the request \
+                 can be settled",
             ),
+            Self::BodyMemory => Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "body-memory-full",
+                "the bodies of other requests use all memory that is meant for them; try again \
+                 later",
+            )
+            .retry_after(1),
             Self::NoUpgrade => Problem::new(
                 StatusCode::NOT_IMPLEMENTED,
                 "upstream-no-upgrade",
@@ -82,7 +92,7 @@ impl UpstreamFailure {
             Self::Busy => Some(UpstreamCause::Busy),
             Self::Timeout => Some(UpstreamCause::Timeout),
             Self::Broken => Some(UpstreamCause::Broken),
-            Self::RequestBody | Self::RequestTimeout | Self::NoUpgrade => None,
+            Self::RequestBody | Self::RequestTimeout | Self::BodyMemory | Self::NoUpgrade => None,
         }
     }
 

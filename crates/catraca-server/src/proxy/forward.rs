@@ -12,6 +12,7 @@ use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::http::{Extensions, HeaderValue, Request, Response, StatusCode, Uri, Version, header};
 use hyper::upgrade::OnUpgrade;
+use tokio::time::sleep_until;
 
 use super::admission::CheckInput;
 use super::answer_body::AnswerBody;
@@ -25,9 +26,11 @@ use super::held_answer::{self, HeldFailure};
 use super::idle_timer::IdleTimer;
 use super::pending_settle::PendingSettle;
 use super::proxied_connection::ProxiedConnection;
+use super::request_limits::OpenRequest;
 use super::responses::{OwnResponse, ProxyBody};
+use super::settle_deadline::SettleDeadline;
 use super::tunnel::Tunnel;
-use super::upload_body::UploadBody;
+use super::upload_body::{UploadBody, UploadState};
 use super::upstream::Upstream;
 use crate::config::ReloadableConfig;
 use crate::listener::Phase;
@@ -54,6 +57,8 @@ pub struct AdmittedRequest {
     pub needs: OutcomeNeeds,
     /// The phases of the request; taken by its response.
     pub phase: Option<ClientPhase>,
+    /// Counts the request for its client; taken by its response.
+    pub open: Option<OpenRequest>,
 }
 
 /// A client's wish to switch to another protocol.
@@ -97,7 +102,12 @@ impl AdmittedRequest {
         *request.method_mut() = self.head.method.clone();
         *request.headers_mut() = std::mem::take(&mut self.head.headers);
         *request.uri_mut() = std::mem::take(&mut self.uri);
-        let sent = exchange::send(&upstreams, request, upload.as_deref(), &timeouts).await;
+        let deadline = self.settle.as_ref().and_then(PendingSettle::deadline);
+        let sent = tokio::select! {
+            biased;
+            sent = exchange::send(&upstreams, request, upload.as_deref(), &timeouts) => sent,
+            () = wait_until(deadline) => Err(failure_at_deadline(upload.as_deref())),
+        };
         let sent = sent.and_then(|(response, live)| {
             let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
             // The client did not ask for a switch to this protocol.
@@ -111,7 +121,7 @@ impl AdmittedRequest {
         let wanted = wanted.take().filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS);
         let mut response = match wanted {
             Some(wanted) => self.switch(response, live, wanted, timeouts.idle, &proxied),
-            None => self.answer(response, live, timeouts.idle, &proxied).await?,
+            None => self.answer(response, live, timeouts.idle, &proxied, upload.as_deref()).await?,
         };
         let x_ratelimit = config.process.server.x_ratelimit;
         ratelimit_headers::write(&self.decision, x_ratelimit, response.headers_mut());
@@ -182,6 +192,7 @@ impl AdmittedRequest {
         live: LiveConnection,
         idle: Duration,
         proxied: &ProxiedConnection,
+        upload: Option<&UploadState>,
     ) -> Result<Response<ProxyBody>, OwnResponse> {
         let (mut head, incoming) = response.into_parts();
         let mut settle = self.settle.take();
@@ -199,10 +210,11 @@ impl AdmittedRequest {
         head.extensions = Extensions::new();
         let timer = IdleTimer::new(idle);
         let stream = AnswerStream { incoming, live, settle, timer, server: Arc::clone(server) };
-        let new_phase = || proxied.begin_phase();
-        let mut body = AnswerBody::new(stream, self.phase.take().unwrap_or_else(new_phase));
+        let phase = self.phase.take().unwrap_or_else(|| proxied.begin_phase());
+        let mut body = AnswerBody::new(stream, phase, &proxied.proxy.settle_watch);
+        body.open = self.open.take();
         if is_held {
-            let held = held_answer::settle_held(&mut body, bytes_max, &self.input, server);
+            let held = held_answer::settle_held(&mut body, bytes_max, &self.input, server, upload);
             let held = Box::pin(held).await;
             if let Err(HeldFailure::Upstream(failure)) = &held {
                 return Err(self.fail(*failure, proxied));
@@ -232,7 +244,26 @@ impl AdmittedRequest {
         forwarded_headers::set_upgrade(&mut head.headers, wanted.protocol);
         head.extensions = Extensions::new();
         let server = Arc::clone(&proxied.proxy.context);
-        proxied.set_tunnel(Tunnel { client: wanted.client, upstream, live, settle, idle, server });
+        let client = wanted.client;
+        let open = self.open.take();
+        proxied.set_tunnel(Tunnel { client, upstream, live, settle, idle, server, open });
         Response::from_parts(head, Either::Left(http_body_util::Full::default()))
+    }
+}
+
+/// Waits until a check is settled; without an end if it has nothing to settle.
+async fn wait_until(deadline: Option<SettleDeadline>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline.at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why a response had not begun when its check had to be settled. It says nothing about the
+/// upstream: the client may have left it no time.
+fn failure_at_deadline(upload: Option<&UploadState>) -> UpstreamFailure {
+    match upload.is_some_and(UploadState::is_awaited) {
+        true => UpstreamFailure::RequestTimeout,
+        false => UpstreamFailure::Timeout,
     }
 }

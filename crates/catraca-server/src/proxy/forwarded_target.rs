@@ -72,13 +72,15 @@ mod tests {
     /// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
     #[test]
     fn inputs_of_forwarded_target() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/canonical_path");
-        let mut count = 0;
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let input = std::fs::read(entry.unwrap().path()).unwrap();
-            forwarded_target_check::check(&input, forwarded_target);
-            count += 1;
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus");
+        for folder in ["canonical_path", "forwarded_target"] {
+            let mut count = 0;
+            for entry in std::fs::read_dir(format!("{corpus}/{folder}")).unwrap() {
+                let input = std::fs::read(entry.unwrap().path()).unwrap();
+                forwarded_target_check::check(&input, forwarded_target);
+                count += 1;
+            }
+            assert!(count > 5, "{folder}: {count}");
         }
-        assert!(count > 5, "{count}");
     }
 }

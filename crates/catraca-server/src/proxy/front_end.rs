@@ -7,6 +7,7 @@ use tokio::runtime::Handle;
 use super::abandoned_requests::AbandonedRequests;
 use super::connection;
 use super::proxied_connection::Proxy;
+use super::settle_watch::SettleWatch;
 use super::upstreams::Upstreams;
 use crate::context::ServerContext;
 use crate::http_wire::overload;
@@ -29,7 +30,11 @@ impl ProxyFrontEnd {
         runtime.spawn(sweeper);
         let abandoned = AbandonedRequests::new(Arc::clone(&context.proxy_metrics.abandoned));
         let abandoned = Arc::new(abandoned);
-        Self { proxy: Arc::new(Proxy { context, upstreams, abandoned }) }
+        let settle_watch = Arc::new(SettleWatch::default());
+        let watch = Arc::clone(&settle_watch);
+        runtime.spawn(async move { watch.run().await });
+        let limits = Arc::default();
+        Self { proxy: Arc::new(Proxy { context, upstreams, abandoned, limits, settle_watch }) }
     }
 }
 

@@ -18,8 +18,8 @@ use crate::listener::ConnectionStream;
 
 /// The most requests of a connection at once.
 const STREAMS_MAX: u32 = 100;
-/// How much of a request may wait for its upstream.
-const STREAM_WINDOW: u32 = 256 << 10;
+/// How much of a request may wait for its upstream: what a client of HTTP/2 has by default.
+const STREAM_WINDOW: u32 = 64 << 10;
 /// As much as all streams, so that an upstream that does not read a request cannot stop the others.
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_MAX;
 /// The largest head of a request in bytes.

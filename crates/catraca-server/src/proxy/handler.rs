@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use catraca::http_outcome::OutcomeNeeds;
+use catraca::core::address::Address;
+use catraca::core::catalog::Catalog;
 use catraca::http_request::RequestParts;
 use catraca::{Decision, Error};
 use hyper::body::Incoming;
@@ -20,9 +21,11 @@ use super::forwarded_path::forwarded_uri;
 use super::pending_settle::PendingSettle;
 use super::proxied_connection::ProxiedConnection;
 use super::request_head;
+use super::request_limits::OpenRequest;
 use super::request_trailers::TrailerRule;
 use super::responses::{OwnResponse, ProxyBody, close_after};
 use super::spoofed_headers;
+use crate::config::ReloadableConfig;
 use crate::http_wire::problem::Problem;
 use crate::listener::Phase;
 use crate::observe::call_metrics::CallResult;
@@ -91,7 +94,10 @@ async fn handle(
     spoofed_headers::remove(&mut head.headers, routed.route, is_trusted, address_header);
     let timeouts = config.process.proxy.timeouts();
     let bytes_max = config.process.proxy.body_bytes_max;
-    let body = CollectedBody::read(body, routed.route, bytes_max, &timeouts).await;
+    // From here on the request uses memory, and then a connection to its upstream.
+    let open = count_request(proxied, &config, client.address)?;
+    let memory = proxied.proxy.limits.memory();
+    let body = CollectedBody::read(body, routed.route, bytes_max, &timeouts, memory).await;
     let mut body = body.map_err(|failure| failure.problem())?;
     body.trailers = TrailerRule::for_request(&head.headers, routed.route, address_header);
     let claims = config.claims_for(routed.route, &head.headers).map_err(Problem::from)?;
@@ -106,10 +112,10 @@ async fn handle(
     let uri = forwarded_uri(&path, &path_and_query)?;
     let client = client.address;
     let counted_as = client.network(config.network.ipv6_prefix);
-    let begin = || proxied.proxy.abandoned.begin(counted_as, input.hold(&catalog));
+    let begin = || proxied.proxy.abandoned.begin(counted_as);
     // Before the check, so that a request that is refused costs nothing.
     let presence = needs.body.then(begin).transpose()?;
-    let (decision, mut settle) = check(proxied, &input, needs, started).await?;
+    let (decision, mut settle) = check(proxied, &input, &catalog, started).await?;
     if let Some(settle) = &mut settle {
         settle.set_client(presence.clone());
     }
@@ -124,6 +130,7 @@ async fn handle(
         input,
         needs,
         phase,
+        open,
     };
     let shared = Arc::clone(proxied);
     let Some(presence) = presence else {
@@ -132,6 +139,18 @@ async fn handle(
     };
     let forward = Box::pin(admitted.forward(body, upstreams, config, shared));
     Box::pin(forward_as_task(forward, presence, proxied)).await
+}
+
+/// Counts a request in progress for its client. A trusted proxy that names no client is not counted:
+/// it speaks for many.
+fn count_request(
+    proxied: &ProxiedConnection,
+    config: &ReloadableConfig,
+    client: Address,
+) -> Result<Option<OpenRequest>, Problem> {
+    let max = config.process.proxy.client_requests_max();
+    let counted_as = config.counted_as(client.ip());
+    counted_as.map(|network| proxied.proxy.limits.begin(network, max)).transpose()
 }
 
 /// Forwards as a task of its own: a client that hangs up must not be able to hide the response from
@@ -167,9 +186,12 @@ async fn forward_as_task(
 async fn check(
     proxied: &ProxiedConnection,
     input: &Arc<CheckInput>,
-    needs: OutcomeNeeds,
+    catalog: &Catalog,
     started: Instant,
 ) -> Result<(Decision, Option<PendingSettle>), OwnResponse> {
+    // What the client has sent so far took its time before the check.
+    let begun = tokio::time::Instant::now();
+    let needs = input.needs(catalog);
     let decided = admission::decide(&proxied.settle, input, needs).await;
     let result = match &decided {
         Ok(_) => CallResult::Done,
@@ -177,7 +199,10 @@ async fn check(
         Err(_) => CallResult::ServerError,
     };
     proxied.proxy.context.calls.note(result, started.elapsed(), true);
-    let (decision, settle) = decided.map_err(|error| OwnResponse::Problem(error.into()))?;
+    let (decision, mut settle) = decided.map_err(|error| OwnResponse::Problem(error.into()))?;
+    if let Some(settle) = &mut settle {
+        settle.set_deadline(input.settle_deadline(catalog, &decision, begun));
+    }
     match decision.allowed {
         true => Ok((decision, settle)),
         false => Err(decision.into()),

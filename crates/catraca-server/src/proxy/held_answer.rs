@@ -19,6 +19,7 @@ use super::answer_body::{AnswerBody, HoldResult};
 use super::answer_stream::AnswerError;
 use super::failure::UpstreamFailure;
 use super::responses::OwnResponse;
+use super::upload_body::UploadState;
 use crate::context::ServerContext;
 use crate::http_wire::problem::Problem;
 
@@ -56,17 +57,25 @@ pub async fn settle_held(
     bytes_max: usize,
     input: &Arc<CheckInput>,
     server: &ServerContext,
+    upload: Option<&UploadState>,
 ) -> Result<(), HeldFailure> {
     let settle = match body.hold(bytes_max).await {
         Ok(HoldResult::Complete(settle)) => settle,
         Ok(HoldResult::TooLarge) => return Ok(()),
         Err(error) => {
+            // A client must not be able to hide the status by breaking its own upload, which ends
+            // the connection to the upstream.
+            let is_clients = upload.is_some_and(UploadState::has_failed);
             let failure = match error {
+                _ if is_clients => UpstreamFailure::RequestBody,
                 AnswerError::Broken => UpstreamFailure::Broken,
-                AnswerError::Timeout => UpstreamFailure::Timeout,
+                AnswerError::Timeout | AnswerError::HoldOver => UpstreamFailure::Timeout,
             };
             if let Some(mut settle) = body.take_settle() {
-                settle.on_failure(failure);
+                match is_clients {
+                    true => settle.on_broken("client-gone"),
+                    false => settle.on_failure(failure),
+                }
             }
             return Err(HeldFailure::Upstream(failure));
         }

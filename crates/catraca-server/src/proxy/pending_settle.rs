@@ -1,23 +1,22 @@
 //! The settle of a proxied request. It happens however the request ends: with the last byte of the
 //! response, by a failure of the upstream, or when the client hangs up and the request is dropped.
 
-use std::fmt::Display;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
-use catraca::core::request::DEFAULT_NAMESPACE;
+use catraca::Outcome;
 use catraca::http_outcome::{BodyCopy, OutcomeNeeds, add_header, outcome_of_status};
 use catraca::settlement::Settlement;
-use catraca::{CheckRef, Outcome, Settle};
 use hyper::http::{HeaderMap, HeaderName, StatusCode, header, response};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tracing::error;
 
 use super::abandoned_requests::ClientPresence;
 use super::failure::{CLIENT_GONE, UpstreamFailure};
+use super::settle_call::{SettleCall, report_failure};
+use super::settle_deadline::SettleDeadline;
 use crate::context::ServerContext;
 use crate::listener::Connection;
 
@@ -93,6 +92,8 @@ pub struct PendingSettle {
     is_complete: bool,
     /// Present if the request goes on when its client has gone.
     client: Option<Arc<ClientPresence>>,
+    /// Until when it is settled. Absent if the client went away during the check.
+    deadline: Option<SettleDeadline>,
 }
 
 impl PendingSettle {
@@ -112,12 +113,23 @@ impl PendingSettle {
             has_head: false,
             is_complete: false,
             client: None,
+            deadline: None,
         }
     }
 
     /// Sets the client without which the request goes on.
     pub fn set_client(&mut self, client: Option<Arc<ClientPresence>>) {
         self.client = client;
+    }
+
+    /// Sets until when it is settled.
+    pub fn set_deadline(&mut self, deadline: SettleDeadline) {
+        self.deadline = Some(deadline);
+    }
+
+    /// Until when it is settled.
+    pub fn deadline(&self) -> Option<SettleDeadline> {
+        self.deadline
     }
 
     /// The client, if the request goes on when it has gone.
@@ -221,8 +233,10 @@ impl PendingSettle {
             outcome = outcome.with_body(copy.into_body());
         }
         let server = Arc::clone(&self.context.server);
+        let expires = self.deadline.map(|deadline| deadline.expires);
+        let call = SettleCall { server, ticket, outcome, expires };
         Some(async move {
-            let settlement = settle(&server, &ticket, &outcome).await;
+            let settlement = call.run().await;
             drop(guard);
             settlement
         })
@@ -263,29 +277,5 @@ impl Drop for PendingSettle {
             // The server has stopped.
             Err(_) => report_failure(&self.context.server, &"no runtime is left to settle it"),
         }
-    }
-}
-
-/// Settles a check. The client cannot repeat it, so an error is only reported.
-async fn settle(server: &ServerContext, ticket: &str, outcome: &Outcome) -> Option<Settlement> {
-    let check = CheckRef::Ticket(ticket);
-    let call = Settle { namespace: DEFAULT_NAMESPACE, check, outcome };
-    match server.app.settle(&call).await {
-        Ok(answer) => Some(answer.settlement),
-        Err(error) => {
-            report_failure(server, &error);
-            None
-        }
-    }
-}
-
-/// Counts a settle that was not applied, and logs the first one of every ten seconds.
-pub(super) fn report_failure(server: &ServerContext, error: &dyn Display) {
-    if server.proxy_metrics.note_settle_failure() {
-        error!(
-            %error,
-            "a proxied request could not be settled: its check keeps what it holds until `hold` \
-             ends; catraca_proxy_settle_failures_total counts further ones"
-        );
     }
 }

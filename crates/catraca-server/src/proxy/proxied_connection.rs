@@ -10,6 +10,8 @@ use super::abandoned_requests::AbandonedRequests;
 use super::client_phase::{ClientPhase, OpenRequests};
 use super::forwarded_headers::SenderCache;
 use super::pending_settle::SettleContext;
+use super::request_limits::RequestLimits;
+use super::settle_watch::SettleWatch;
 use super::tunnel::Tunnel;
 use super::upstreams::Upstreams;
 use crate::context::ServerContext;
@@ -24,6 +26,10 @@ pub struct Proxy {
     pub upstreams: Arc<Upstreams>,
     /// The requests that go on without their clients.
     pub abandoned: Arc<AbandonedRequests>,
+    /// Bounds what the requests in progress use.
+    pub limits: Arc<RequestLimits>,
+    /// Settles the checks of long responses in time.
+    pub settle_watch: Arc<SettleWatch>,
 }
 
 /// A connection of a client, with what its requests need.

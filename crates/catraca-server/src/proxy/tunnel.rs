@@ -2,6 +2,7 @@
 //! directions until one side ends, or nothing moves for `idle_timeout`.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,9 +10,12 @@ use std::time::Duration;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use tokio::time::sleep_until;
 
 use super::exchange::LiveConnection;
 use super::pending_settle::PendingSettle;
+use super::request_limits::OpenRequest;
+use super::shared_stream::HOLD_OVER;
 use crate::context::ServerContext;
 use crate::observe::proxy_metrics::UpstreamCause;
 
@@ -32,6 +36,8 @@ pub struct Tunnel {
     pub idle: Duration,
     /// Counts failures.
     pub server: Arc<ServerContext>,
+    /// Counts the request for its client.
+    pub open: Option<OpenRequest>,
 }
 
 /// How a tunnel ended that was not closed by one of its sides.
@@ -43,6 +49,8 @@ enum TunnelFailure {
     Upstream,
     /// Nothing moved for `idle_timeout`.
     Silence,
+    /// Its check had to be settled, and a lease counts it.
+    HoldOver,
 }
 
 impl TunnelFailure {
@@ -52,13 +60,14 @@ impl TunnelFailure {
             Self::Client => "client-gone",
             Self::Upstream => "upstream-broken",
             Self::Silence => "upstream-timeout",
+            Self::HoldOver => HOLD_OVER,
         }
     }
 
     /// How it is counted; none if the client failed.
     fn cause(self) -> Option<UpstreamCause> {
         match self {
-            Self::Client => None,
+            Self::Client | Self::HoldOver => None,
             Self::Upstream => Some(UpstreamCause::BrokenOff),
             Self::Silence => Some(UpstreamCause::Silent),
         }
@@ -66,13 +75,36 @@ impl TunnelFailure {
 }
 
 impl Tunnel {
-    /// Copies until the end, and settles.
+    /// Copies until the end, and settles at the end, or when `hold` is about to end: without its
+    /// lease the tunnel would not be counted any more, and then it ends too.
     pub async fn run(mut self) {
-        let ending = self.copy().await;
+        let mut settle = self.settle.take();
+        // Until the end.
+        let _open = self.open.take();
+        let server = Arc::clone(&self.server);
+        let deadline = settle.as_ref().and_then(PendingSettle::deadline);
+        let ending = match deadline {
+            None => self.copy().await,
+            Some(deadline) => {
+                let mut copy = pin!(self.copy());
+                tokio::select! {
+                    ending = &mut copy => ending,
+                    () = sleep_until(deadline.at) => match deadline.ends_response {
+                        true => Err(TunnelFailure::HoldOver),
+                        false => {
+                            if let Some(mut settle) = settle.take() {
+                                settle.on_broken(HOLD_OVER);
+                            }
+                            copy.await
+                        }
+                    },
+                }
+            }
+        };
         if let Some(cause) = ending.err().and_then(TunnelFailure::cause) {
-            self.server.proxy_metrics.note_upstream_failure(cause);
+            server.proxy_metrics.note_upstream_failure(cause);
         }
-        let Some(mut settle) = self.settle.take() else { return };
+        let Some(mut settle) = settle else { return };
         match ending {
             Ok(()) => settle.complete(),
             Err(failure) => settle.on_broken(failure.as_str()),
@@ -81,7 +113,7 @@ impl Tunnel {
 
     async fn copy(&mut self) -> Result<(), TunnelFailure> {
         let live = &mut self.live;
-        let mut switched = std::pin::pin!(&mut self.upstream);
+        let mut switched = pin!(&mut self.upstream);
         let upstream = poll_fn(|cx| {
             live.poll_driver(cx);
             switched.as_mut().poll(cx)

@@ -11,6 +11,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use parking_lot::Mutex;
 
 use super::collected_body::CollectedBody;
+use super::request_limits::BodyMemory;
 use super::request_trailers::TrailerRule;
 use super::upload_rate::{UploadRate, UploadRateMin};
 use crate::http_wire::quiet_waker::quietly;
@@ -60,17 +61,20 @@ pub struct UploadBody {
     source: Option<(Incoming, Arc<UploadState>)>,
     /// Which trailers pass; none of them if it is absent.
     trailers: Option<TrailerRule>,
+    /// Of the collected parts.
+    _memory: Option<BodyMemory>,
 }
 
 impl UploadBody {
     /// Passes on what the client sends; the state is none if there is no body.
     pub fn new(body: CollectedBody) -> (Self, Option<Arc<UploadState>>) {
-        let CollectedBody { parts: collected, rest, trailers, .. } = body;
+        let CollectedBody { parts: collected, rest, trailers, memory, .. } = body;
         if collected.is_empty() && rest.is_end_stream() {
             return (Self::default(), None);
         }
         let state = Arc::new(UploadState::default());
-        (Self { collected, source: Some((rest, Arc::clone(&state))), trailers }, Some(state))
+        let source = Some((rest, Arc::clone(&state)));
+        (Self { collected, source, trailers, _memory: Some(memory) }, Some(state))
     }
 
     /// Puts parts back that were read and not sent.

@@ -7,11 +7,11 @@ use tokio::time::Instant;
 
 use crate::config::ProxyTimeouts;
 
-/// The least that a client must send on average.
+/// The least that a client must send.
 #[derive(Clone, Copy, Debug)]
 pub struct UploadRateMin {
-    /// The waiting time before the rate counts.
-    pub grace: Duration,
+    /// The waiting time over which the rate is measured, again and again.
+    pub span: Duration,
     /// Bytes per second of waiting; zero for no limit.
     pub bytes_per_second: u64,
 }
@@ -19,11 +19,12 @@ pub struct UploadRateMin {
 impl UploadRateMin {
     /// The rate of the settings.
     pub fn new(timeouts: &ProxyTimeouts) -> Self {
-        Self { grace: timeouts.first_byte, bytes_per_second: timeouts.upload_rate_min }
+        Self { span: timeouts.first_byte, bytes_per_second: timeouts.upload_rate_min }
     }
 }
 
-/// The bytes of a body so far, and how long they were waited for.
+/// The bytes of a body since the last measurement, and how long they were waited for. What was
+/// sent before does not count: a client could send much at first, and then nearly nothing.
 #[derive(Debug, Default)]
 pub struct UploadRate {
     bytes: u64,
@@ -45,10 +46,15 @@ impl UploadRate {
         }
     }
 
-    /// Whether the client was slower than it must be.
-    pub fn is_below(&self, min: UploadRateMin) -> bool {
-        let needed = self.waited.as_secs().saturating_mul(min.bytes_per_second);
-        self.waited > min.grace && self.bytes < needed
+    /// Whether the client was slower than it must be. Begins a new measurement after `span`.
+    pub fn is_below(&mut self, min: UploadRateMin) -> bool {
+        if self.waited <= min.span {
+            return false;
+        }
+        let is_below = self.bytes < self.waited.as_secs().saturating_mul(min.bytes_per_second);
+        self.bytes = 0;
+        self.waited = Duration::ZERO;
+        is_below
     }
 }
 
@@ -56,14 +62,15 @@ impl UploadRate {
 mod tests {
     use super::*;
 
+    const MIN: UploadRateMin =
+        UploadRateMin { span: Duration::from_secs(60), bytes_per_second: 100 };
+
+    fn rate(bytes: u64, seconds: u64) -> UploadRate {
+        UploadRate { bytes, waited: Duration::from_secs(seconds), since: None }
+    }
+
     #[test]
-    fn only_waiting_counts_and_only_after_the_grace_time() {
-        let min = UploadRateMin { grace: Duration::from_secs(60), bytes_per_second: 100 };
-        let rate = |bytes, seconds| UploadRate {
-            bytes,
-            waited: Duration::from_secs(seconds),
-            since: None,
-        };
+    fn only_waiting_counts_and_only_after_the_span() {
         for (bytes, seconds, is_below) in [
             (0, 60, false),
             (1, 61, true),
@@ -71,8 +78,17 @@ mod tests {
             (6_100, 61, false),
             (1_000_000, 9_000, false),
         ] {
-            assert_eq!(rate(bytes, seconds).is_below(min), is_below, "{bytes} in {seconds} s");
+            assert_eq!(rate(bytes, seconds).is_below(MIN), is_below, "{bytes} in {seconds} s");
         }
-        assert!(!rate(0, 9_000).is_below(UploadRateMin { bytes_per_second: 0, ..min }));
+        assert!(!rate(0, 9_000).is_below(UploadRateMin { bytes_per_second: 0, ..MIN }));
+    }
+
+    #[test]
+    fn a_fast_start_does_not_pay_for_a_slow_rest() {
+        let mut rate = rate(1_000_000, 61);
+        assert!(!rate.is_below(MIN));
+        rate.on_part(10);
+        rate.waited += Duration::from_secs(61);
+        assert!(rate.is_below(MIN));
     }
 }

@@ -352,6 +352,9 @@ pub fn proxy(registry: &mut Registry, metrics: &ProxyMetrics) {
     registry.register("proxy_upstream_failures", help, failures);
     let help = "Proxied requests whose settle was not applied";
     counter(registry, "proxy_settle_failures", help, metrics.settle_failures());
+    let help = "Settles of proxied requests that wait for the store, and are repeated until hold \
+                ends";
+    gauge(registry, "proxy_settle_retries", help, metrics.settle_retries());
     let help = "Upstreams of routes to which no request can be sent; /readyz says why";
     gauge(registry, "proxy_upstreams_unusable", help, metrics.unusable().len());
     let help =

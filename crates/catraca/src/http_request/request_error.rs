@@ -32,6 +32,14 @@ pub enum RequestError {
          says that it is something else; send plain `application/json`"
     )]
     BodyType,
+    /// A part is missing without which the request cannot be counted.
+    #[error("`{part}` of the request must be `true`, because the request has `{when}`")]
+    PartMissing {
+        /// The part, as the route names it.
+        part: String,
+        /// The part that makes it necessary.
+        when: String,
+    },
     /// A value has another type than the route needs.
     #[error("`{source_text}` of the request is not {wanted}")]
     BadValue {
@@ -54,6 +62,7 @@ impl RequestError {
             Self::BodyTooLarge => "request-body-too-large",
             Self::BodyInvalid => "request-body-invalid",
             Self::BodyType => "request-body-type",
+            Self::PartMissing { .. } => "request-part-missing",
             Self::BadValue { .. } => "bad-request-value",
             Self::Refused(refusal) => refusal.code(),
         }

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use catraca_core::catalog::{
-    AttributeSource, Catalog, CertificateField, Route, RouteCost, RouteCostTerm,
+    AttributeSource, Catalog, CertificateField, RequiredPart, Route, RouteCost, RouteCostTerm,
 };
 use catraca_core::json_path::scalar_text;
 use catraca_core::outcome::OutcomeBody;
 use catraca_core::policy::Name;
 use catraca_core::refusal::Refusal;
 use catraca_core::request::{COST_MAX, validate_cost};
-use catraca_core::route::{CanonicalPath, cookie_values};
+use catraca_core::route::{CanonicalPath, cookie_once, is_read_as};
 use http::{HeaderMap, header};
 
 use super::request_error::RequestError;
@@ -43,6 +43,9 @@ impl RequestParts<'_> {
     pub fn read(&self, route: &Route, path: &CanonicalPath) -> Result<RouteValues, RequestError> {
         let body = if route.reads_body() { self.json_body()? } else { serde_json::Value::Null };
         let reader = SourceReader { parts: self, path, body: &body };
+        for required in &route.required {
+            reader.check_required(required)?;
+        }
         let mut values = RouteValues::default();
         for (name, source) in &route.set {
             if values.attributes.iter().any(|(own, _)| own == name) {
@@ -124,11 +127,11 @@ impl SourceReader<'_> {
         let mut found = None;
         for line in self.parts.headers.get_all(header::COOKIE) {
             let line = line.to_str().map_err(|_| ambiguous())?;
-            for value in cookie_values(line, name).map(Cow::into_owned) {
-                if found.replace(value).is_some() {
-                    return Err(ambiguous().into());
-                }
+            let value = cookie_once(line, name).map_err(|_| ambiguous())?.map(Cow::into_owned);
+            if value.is_some() && found.is_some() {
+                return Err(ambiguous().into());
             }
+            found = found.or(value);
         }
         Ok(found)
     }
@@ -138,23 +141,30 @@ impl SourceReader<'_> {
             let units = match term {
                 RouteCostTerm::Units(units) => Some(*units),
                 RouteCostTerm::BytesPerUnit(bytes) => Some(self.units_of_bytes(*bytes)?),
-                RouteCostTerm::FirstOf { sources, default } => {
-                    self.first_number(sources)?.or(*default)
-                }
+                RouteCostTerm::Parts(parts) => parts.units(|source| self.number(source))?,
             };
             units.map_or(Ok(()), validate_cost)?;
             Ok(units)
         })
     }
 
-    /// The number in the first of these parts that is present.
-    fn first_number(&self, sources: &[AttributeSource]) -> Result<Option<i64>, RequestError> {
-        for source in sources {
-            if let Some(text) = self.value(source)? {
-                return text.trim().parse().map(Some).map_err(|_| not_a_number(source));
-            }
+    /// The number in a part of the request.
+    fn number(&self, source: &AttributeSource) -> Result<Option<i64>, RequestError> {
+        let Some(text) = self.value(source)? else { return Ok(None) };
+        text.trim().parse().map(Some).map_err(|_| not_a_number(source))
+    }
+
+    /// Refuses a request that lacks a part without which it cannot be counted. Servers read many
+    /// values as true, so every value but `false` counts as one.
+    fn check_required(&self, required: &RequiredPart) -> Result<(), RequestError> {
+        let is_concerned = self.value(&required.when)?.is_some_and(|value| value != "false");
+        if is_concerned && self.value(&required.part)?.as_deref() != Some("true") {
+            return Err(RequestError::PartMissing {
+                part: required.part.to_string(),
+                when: required.when.to_string(),
+            });
         }
-        Ok(None)
+        Ok(())
     }
 
     /// The units of the body, rounded up.
@@ -207,13 +217,23 @@ fn not_a_number(source: &AttributeSource) -> RequestError {
     RequestError::BadValue { source_text: source.to_string(), wanted: "a whole number" }
 }
 
-/// The value of a query parameter that must be sent at most once.
+/// The value of a query parameter that must be sent at most once, in one spelling. Some servers
+/// split the query at `;` too.
 fn query_once(query: &str, wanted: &str) -> Result<Option<String>, AmbiguousValue> {
-    let pairs = form_urlencoded::parse(query.as_bytes());
-    let mut values = pairs.filter(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
-    let value = values.next();
-    match values.next() {
-        None => Ok(value),
-        Some(_) => Err(AmbiguousValue::Query { name: wanted.to_owned() }),
+    let mut found = None;
+    for part in query.split('&') {
+        let is_wanted = |piece: &str| {
+            let pair = form_urlencoded::parse(piece.as_bytes()).next();
+            pair.is_some_and(|(name, _)| is_read_as(&name, wanted))
+        };
+        if !part.split(';').any(is_wanted) {
+            continue;
+        }
+        let pair = form_urlencoded::parse(part.as_bytes()).next();
+        let pair = pair.filter(|(name, _)| name == wanted && !part.contains(';'));
+        let value = pair.filter(|_| found.is_none()).map(|(_, value)| value.into_owned());
+        let ambiguous = || AmbiguousValue::Query { name: wanted.to_owned() };
+        found = Some(value.ok_or_else(ambiguous)?);
     }
+    Ok(found)
 }

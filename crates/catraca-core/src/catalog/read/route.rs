@@ -8,7 +8,7 @@ use super::gate::Gates;
 use super::route_source::SOURCE;
 use super::section::Sections;
 use super::{route_cost, route_gate, route_pattern, route_source, upstream};
-use crate::catalog::{AttributeSource, PathCase, Route};
+use crate::catalog::{AttributeSource, PathCase, RequiredPart, Route};
 use crate::located::{
     FieldSchema, LocatedKey, Node, Report, TableFields, TableSchema, ValueSchema, names,
 };
@@ -43,6 +43,13 @@ pub(super) static ROUTE: TableSchema = TableSchema {
         ),
         route_cost::COST,
         FieldSchema::new(
+            "require",
+            ValueSchema::Map(&SOURCE),
+            "parts that must be `true` in a request that has another part, and not as `false`: `{ \
+             \"body:stream\" = \"body:stream_options.include_usage\" }`. A request without it is \
+             refused, because it could not be counted",
+        ),
+        FieldSchema::new(
             "upstream",
             ValueSchema::AnyOf(&[
                 UPSTREAM,
@@ -54,6 +61,8 @@ pub(super) static ROUTE: TableSchema = TableSchema {
     ],
 };
 
+/// The most parts that a route requires.
+const REQUIRED_MAX: usize = 8;
 const UPSTREAM: ValueSchema = ValueSchema::Url(&upstream::SCHEMES);
 
 /// Reads all routes.
@@ -103,6 +112,7 @@ fn route(
     let gate = gate.and_then(|node| route_gate::read(report, node, attributes, gates, sets));
     let reference = fields.parse("ref", |node| route_source::read(report, node)).optional();
     let cost = fields.parse("cost", |node| route_cost::read(report, node)).optional();
+    let required = fields.parse("require", |node| required_parts(report, node)).or(Vec::new());
     let upstreams = fields.parse("upstream", |node| upstream::read(report, node)).or(Vec::new());
     let (method, path) = pattern?;
     let route = Route {
@@ -112,6 +122,7 @@ fn route(
         set: set?,
         reference: reference?,
         cost: cost?,
+        required: required?,
         upstreams: upstreams?,
     };
     require_upstream(report, fields, &route).then_some(route)
@@ -128,6 +139,26 @@ fn require_upstream(report: &mut Report, fields: &TableFields<'_>, route: &Route
         return false;
     }
     true
+}
+
+fn required_parts(report: &mut Report, node: Node<'_>) -> Option<Vec<RequiredPart>> {
+    let wanted = "a table such as { \"body:stream\" = \"body:stream_options.include_usage\" }";
+    let entries = node.entries(report, wanted)?;
+    if entries.len() > REQUIRED_MAX {
+        let message = format!("{} parts are required", entries.len());
+        report.error("bad-pick", node.location, message, format!("require 1 to {REQUIRED_MAX}"));
+        return None;
+    }
+    let read: Vec<_> = entries
+        .into_iter()
+        .map(|(key, node)| {
+            let at_key = Node { location: key.location, ..node };
+            let when = route_source::read_text(report, at_key, key.text);
+            let part = route_source::read(report, node);
+            Some(RequiredPart { when: when?, part: part? })
+        })
+        .collect();
+    read.into_iter().collect()
 }
 
 fn set(

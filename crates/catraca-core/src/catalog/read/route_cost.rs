@@ -4,7 +4,7 @@ use toml::de::DeValue;
 
 use super::route_source;
 use super::scalar;
-use crate::catalog::{AttributeSource, RouteCost, RouteCostTerm};
+use crate::catalog::{AttributeSource, PartsCost, RouteCost, RouteCostTerm};
 use crate::located::{
     DefaultValue, FieldSchema, Node, Report, TableFields, TableSchema, ValueSchema,
 };
@@ -52,6 +52,19 @@ const SOURCE_COST: TableSchema = TableSchema {
         .require(),
         FieldSchema::new("default", UNITS, "the units of a request without such a part")
             .or(DefaultValue::Absent("the cost is that of the policy")),
+        FieldSchema::new(
+            "largest",
+            ValueSchema::Flag,
+            "`true`: of several parts, the largest number counts, not the first one",
+        )
+        .or(DefaultValue::Flag(false)),
+        FieldSchema::new(
+            "times",
+            SOURCES,
+            "a part of the request, or several, with a whole number by which the units are \
+             multiplied, such as `body:n`, the number of answers",
+        )
+        .or(DefaultValue::Absent("1, also for requests without such a part")),
     ],
 };
 
@@ -93,11 +106,18 @@ fn term(report: &mut Report, node: Node<'_>) -> Option<RouteCostTerm> {
             let from = fields.require(report, "from", "\"body:max_tokens\"");
             let from = from.and_then(|node| sources(report, node));
             let default = fields.parse("default", |node| scalar::cost(report, node, 0)).optional();
-            Some(RouteCostTerm::FirstOf { sources: from?, default: default? })
+            let largest = fields.parse("largest", |node| node.flag(report)).or(false);
+            let times = fields.parse("times", |node| sources(report, node)).or(Vec::new());
+            Some(RouteCostTerm::Parts(PartsCost {
+                sources: from?,
+                is_largest: largest?,
+                times: times?,
+                default: default?,
+            }))
         }
         DeValue::String(_) => {
             let sources = sources(report, node)?;
-            Some(RouteCostTerm::FirstOf { sources, default: None })
+            Some(RouteCostTerm::Parts(PartsCost { sources, ..PartsCost::default() }))
         }
         _ => node.report_wrong_type(report, "an integer, \"body:max_tokens\" or a table"),
     }

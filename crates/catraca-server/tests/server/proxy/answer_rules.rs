@@ -254,3 +254,27 @@ fn a_held_answer_that_stops_is_a_timeout() {
     let answer = client.read_response();
     assert_eq!((answer.status, answer.problem_code().as_str()), (504, "upstream-timeout"));
 }
+
+/// A broken upload ends the connection to the upstream, in the middle of a response that is held
+/// back.
+#[test]
+fn a_client_cannot_hide_a_status_by_breaking_its_own_upload() {
+    let (answered, answers) = mpsc::channel();
+    let upstream = TestUpstream::start(move |call| {
+        call.read_part();
+        let head = "content-type: application/json\r\ncontent-length: 20";
+        call.send(&format!("HTTP/1.1 401 Unauthorized\r\n{head}\r\n\r\n{{\"x\":"));
+        answered.send(()).unwrap();
+        call.is_closed_by_peer();
+        false
+    });
+    let policy = "window = '99 per 1m'\n\
+                  ban = [{ when = 'status == 401', for = '1h', status = 403 }]";
+    let server = ProxyServer::start(&catalog(policy, &upstream));
+    let mut client = server.connect();
+    client
+        .send_bytes(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
+    answers.recv().unwrap();
+    client.send_bytes(b"broken\r\n");
+    wait_until("the rule has banned", || !server.peek("site").allowed);
+}

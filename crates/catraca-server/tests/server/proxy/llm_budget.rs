@@ -138,18 +138,18 @@ fn a_stream_without_usage_or_that_breaks_off_keeps_what_was_held() {
 
 /// An upstream that begins a stream, and ends it when the test says so. The request says how many
 /// tokens the answer has.
-struct OpenStreams {
-    upstream: TestUpstream,
+pub struct OpenStreams {
+    pub upstream: TestUpstream,
     /// How many requests it has got.
     begun: Arc<AtomicUsize>,
     /// What all ended streams have used.
-    used: Arc<AtomicI64>,
-    end: Arc<Barrier>,
+    pub used: Arc<AtomicI64>,
+    pub end: Arc<Barrier>,
 }
 
 impl OpenStreams {
     /// The streams end when `count` parties wait, one of which is the test.
-    fn start(count: usize) -> Self {
+    pub fn start(count: usize) -> Self {
         let begun = Arc::new(AtomicUsize::new(0));
         let used = Arc::new(AtomicI64::new(0));
         let end = Arc::new(Barrier::new(count));
@@ -172,7 +172,7 @@ impl OpenStreams {
     }
 }
 
-const CLIENTS: usize = 64;
+pub const CLIENTS: usize = 64;
 /// The budget of all clients together.
 const BUDGET: i64 = 2_000;
 
