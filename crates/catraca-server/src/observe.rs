@@ -12,6 +12,7 @@ pub mod log;
 pub mod policy_metrics;
 pub mod proxy_metrics;
 pub mod traces;
+pub mod unmirrored_buckets;
 pub mod wall_clock;
 
 use std::io;
@@ -27,6 +28,7 @@ use background_tasks::BackgroundTasks;
 use engine_metrics::EngineMetrics;
 use expired_settles::ExpiredSettles;
 use log::{LogStyle, LogSubjects, Logs};
+use unmirrored_buckets::UnmirroredBuckets;
 use wall_clock::WallClock;
 
 /// Counts and logs the engine's events.
@@ -41,6 +43,8 @@ pub struct Observer {
     pub wall_clock: WallClock,
     /// Whether the work in the background succeeds.
     pub background: BackgroundTasks,
+    /// What the bank limits and the catalog does not.
+    pub unmirrored: UnmirroredBuckets,
     expired_settles: ExpiredSettles,
 }
 
@@ -58,6 +62,7 @@ impl Observer {
             log_subjects,
             wall_clock: WallClock::default(),
             background: BackgroundTasks::default(),
+            unmirrored: UnmirroredBuckets::default(),
             expired_settles: ExpiredSettles::default(),
         })
     }

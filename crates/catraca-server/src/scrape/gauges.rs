@@ -254,6 +254,8 @@ pub fn background(registry: &mut Registry, context: &ServerContext) {
     let help = "1 while work in the background fails; /readyz says why";
     registry.register("background_failing", help, failing);
     registry.register("background_failures", "Failed work in the background", failures);
+    let help = "Buckets of the DICT for which the catalog has none, at the last poll";
+    gauge(registry, "dict_unmirrored_buckets", help, context.observer.unmirrored.count());
 }
 
 /// Connections, responses and latencies, the feed, the log and traces.
