@@ -3,8 +3,8 @@
 //!
 //! A claim must stand on a test: it is the last line of the comment directly above the test, with
 //! nothing but attributes between them. So a test that is inserted between a claim and its test is
-//! seen, unless it comes without a comment of its own; `cargo xtask trace 002-21` names the test on
-//! which each claim stands. Must not run anything.
+//! seen, unless it comes without a comment of its own; `cargo xtask trace 002-21` names the test of
+//! each claim. Must not run anything.
 
 use anyhow::{Context, Result};
 use catraca_conformance::Repo;
@@ -82,7 +82,7 @@ fn claimed_test<'a>(
 ) -> Result<&'a str, &'static str> {
     for line in below {
         if line.starts_with("//") && !line.starts_with(mark) {
-            return Err("a comment stands between this claim and its test; claims come last");
+            return Err("a comment is between this claim and its test; claims come last");
         }
         if !line.starts_with("//") && !line.starts_with("#[") {
             return if starts_test(line) { Ok(line) } else { Err("no test follows this claim") };
@@ -203,13 +203,13 @@ mod tests {
     fn a_claim_that_another_tests_comment_has_taken_over_is_a_problem() {
         let (ids, problems) = rust("X-01", "/// Regression: b.\n#[test]\nfn b() {}");
         assert!(ids.is_empty());
-        assert!(problems[0].contains("a comment stands between"), "{problems:?}");
+        assert!(problems[0].contains("a comment is between"), "{problems:?}");
         let two = format!("{MARK} X-02\n#[test]\nfn a() {{}}");
         assert_eq!(rust("X-01", &two), (vec!["X-01".to_owned(), "X-02".to_owned()], Vec::new()));
     }
 
     #[test]
-    fn a_claim_names_the_test_on_which_it_stands() {
+    fn a_claim_names_its_test() {
         let mut problems = Vec::new();
         let text = format!("{MARK} X-01\n#[test]\nfn a() {{}}");
         let claims = in_code("a.rs", &text, MARK, starts_a_test, &mut problems);
