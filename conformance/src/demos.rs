@@ -16,9 +16,9 @@ mod upstream;
 mod window_block;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 pub use dict_traffic::run as run_dict_traffic;
 
@@ -26,6 +26,9 @@ use crate::{ProcessGuard, Repo, TestContext, binary};
 
 /// For the task on its own, with the build of the server.
 const LIMIT: Duration = Duration::from_secs(1_800);
+
+/// The longest that a story may take, without the build of the server.
+const STORY: Duration = Duration::from_secs(60);
 
 type Demo = fn(&TestContext, &Path) -> Result<()>;
 
@@ -54,7 +57,11 @@ pub fn run(context: &TestContext) -> Result<()> {
     let binary = binary::build(context)?;
     for (name, demo) in DEMOS {
         println!("\n# demo {name}");
+        let start = Instant::now();
         demo(context, &binary).with_context(|| format!("demo {name}"))?;
+        let took = start.elapsed();
+        println!("# demo {name}: {:.1} s", took.as_secs_f64());
+        ensure!(took < STORY, "demo {name} took {took:?}, and a reader has {STORY:?}");
     }
     Ok(())
 }

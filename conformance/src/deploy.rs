@@ -36,8 +36,6 @@ pub fn run(context: &TestContext) -> Result<()> {
 
 /// Every series of the dashboard and the alerts is one that the guide describes, and the guide is
 /// compared with the metrics of a real server by another test.
-///
-/// covers: 004-90
 fn series_exist(context: &TestContext) -> Result<()> {
     let read = |file: &str| {
         fs::read_to_string(context.repo.path(file)).with_context(|| format!("cannot read {file}"))

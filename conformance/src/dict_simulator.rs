@@ -116,9 +116,28 @@ impl SimulatedBucket {
 }
 
 impl DictSimulator {
-    /// States the category of a participant; others have H.
-    pub fn set_category(&mut self, participant: &str, category: char) {
+    /// Assigns a category to a participant; others have H. Balances are kept, at most up to the
+    /// size of the new category.
+    pub fn set_category(&mut self, now_us: i64, participant: &str, category: char) {
+        // Refills until now are those of the old category.
+        let old = [LOOKUPS, STATISTICS].map(|policy| *self.bucket(now_us, policy, participant));
         self.categories.insert(participant.to_owned(), category);
+        for (policy, old) in [LOOKUPS, STATISTICS].into_iter().zip(old) {
+            self.buckets.remove(&(policy.to_owned(), participant.to_owned()));
+            let new = self.bucket(now_us, policy, participant);
+            new.level = old.level.min(new.level);
+        }
+    }
+
+    /// Fills all buckets of a participant.
+    pub fn fill(&mut self, participant: &str) {
+        self.buckets.retain(|(_, owner), _| owner != participant);
+    }
+
+    /// Leaves a bucket no more than these tokens.
+    pub fn drain(&mut self, now_us: i64, policy: &str, participant: &str, tokens: i64) {
+        let bucket = self.bucket(now_us, policy, participant);
+        bucket.charge((bucket.tokens() - tokens).max(0));
     }
 
     /// The number of requests, refused ones included.
@@ -131,8 +150,8 @@ impl DictSimulator {
         self.refusals
     }
 
-    /// Looks a key up: 200 or 404 by whether it is known, or 429.
-    pub fn get_entry(&mut self, now_us: i64, lookup: &Lookup, is_known: bool) -> u16 {
+    /// Looks a key up: `status`, or 429. Only 200 and 404 have a price.
+    pub fn get_entry(&mut self, now_us: i64, lookup: &Lookup, status: u16) -> u16 {
         self.requests += 1;
         let user = self.user_bucket(now_us, lookup).tokens();
         let participant = self.bucket(now_us, LOOKUPS, &lookup.participant).tokens();
@@ -140,10 +159,14 @@ impl DictSimulator {
             self.refusals += 1;
             return 429;
         }
-        let (status, user, participant) = if is_known { (200, 1, 1) } else { (404, 20, 3) };
+        let (user, participant) = match status {
+            200 => (1, 1),
+            404 => (20, 3),
+            _ => (0, 0),
+        };
         self.user_bucket(now_us, lookup).charge(user);
         self.bucket(now_us, LOOKUPS, &lookup.participant).charge(participant);
-        if is_known {
+        if status == 200 {
             self.unpaid.insert(lookup.reference.clone(), lookup.clone());
         }
         status
@@ -237,6 +260,25 @@ impl DictSimulator {
     }
 }
 
+/// The body of an error, as `application/problem+xml`; nothing for a success.
+pub fn problem(status: u16) -> Option<String> {
+    let (name, title) = match status {
+        400 => ("EntryCannotBeQueriedForBookTransfer", "Entry cannot be queried"),
+        403 => ("Forbidden", "Forbidden"),
+        404 => ("NotFound", "Not found"),
+        410 => ("DeprecatedResource", "Gone"),
+        429 => ("RateLimited", "Rate limited"),
+        500 => ("InternalServerError", "Internal server error"),
+        503 => ("ServiceUnavailable", "Service unavailable"),
+        _ => return None,
+    };
+    Some(format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><problem xmlns=\"urn:ietf:rfc:7807\">\
+         <type>https://dict.pi.rsfn.net.br/api/v2/error/{name}</type><title>{title}</title>\
+         <status>{status}</status></problem>"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,16 +292,16 @@ mod tests {
     #[test]
     fn five_tokens_and_a_404_leave_a_debt_of_fifteen_for_eight_minutes() {
         let mut dict = DictSimulator::default();
-        dict.set_category("12345678", 'A');
+        dict.set_category(0, "12345678", 'A');
         for number in 0..95 {
-            assert_eq!(dict.get_entry(0, &lookup("11144477735", &number.to_string()), true), 200);
+            assert_eq!(dict.get_entry(0, &lookup("11144477735", &number.to_string()), 200), 200);
         }
         let own = lookup("11144477735", "E");
-        assert_eq!(dict.get_entry(0, &own, false), 404);
+        assert_eq!(dict.get_entry(0, &own, 404), 404);
         assert_eq!(dict.user_bucket(0, &own).tokens(), -15);
         let eight_minutes = 8 * MINUTE_US;
-        assert_eq!(dict.get_entry(eight_minutes - 1, &own, true), 429);
-        assert_eq!(dict.get_entry(eight_minutes, &own, true), 200);
+        assert_eq!(dict.get_entry(eight_minutes - 1, &own, 200), 429);
+        assert_eq!(dict.get_entry(eight_minutes, &own, 200), 200);
         assert_eq!((dict.requests(), dict.refusals()), (98, 1));
     }
 
@@ -267,10 +309,38 @@ mod tests {
     fn a_payment_is_credited_once_and_never_above_the_size() {
         let mut dict = DictSimulator::default();
         let own = lookup("11222333000181", "E1");
-        assert_eq!(dict.get_entry(0, &own, true), 200);
+        assert_eq!(dict.get_entry(0, &own, 200), 200);
         assert_eq!([dict.pay(0, "E1"), dict.pay(0, "E1"), dict.pay(0, "E2")], [true, false, false]);
         assert_eq!(dict.user_bucket(0, &own).tokens(), 1_000);
         assert_eq!(dict.tokens(0, LOOKUPS, "12345678"), 50);
+    }
+
+    #[test]
+    fn a_lower_category_clamps_and_a_higher_one_gives_nothing() {
+        let mut dict = DictSimulator::default();
+        dict.set_category(0, "12345678", 'F');
+        assert_eq!(dict.tokens(0, LOOKUPS, "12345678"), 50, "what H had");
+        assert_eq!(dict.tokens(MINUTE_US, LOOKUPS, "12345678"), 300);
+        dict.set_category(MINUTE_US, "12345678", 'G');
+        assert_eq!(dict.tokens(MINUTE_US, LOOKUPS, "12345678"), 250);
+        dict.drain(MINUTE_US, LOOKUPS, "12345678", 7);
+        assert_eq!(dict.tokens(MINUTE_US, LOOKUPS, "12345678"), 7);
+        assert_eq!(dict.tokens(2 * MINUTE_US, LOOKUPS, "12345678"), 32);
+    }
+
+    #[test]
+    fn errors_are_problems_in_the_xml_of_the_api() {
+        for (status, words) in [
+            (400, ["/EntryCannotBeQueriedForBookTransfer<", "<status>400<"]),
+            (410, ["/DeprecatedResource<", "<status>410<"]),
+            (429, ["/RateLimited</type><title>Rate limited</title>", "<status>429<"]),
+            (500, ["/InternalServerError<", "<status>500<"]),
+        ] {
+            let xml = problem(status).unwrap_or_default();
+            let is_whole = xml.starts_with("<?xml") && xml.ends_with("</problem>");
+            assert!(is_whole && words.iter().all(|words| xml.contains(words)), "{xml}");
+        }
+        assert_eq!(problem(200), None);
     }
 
     #[test]

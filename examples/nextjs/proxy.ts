@@ -18,6 +18,6 @@ export const config = { matcher: "/api/:path*" };
 // glue: begin
 /** Your session says which shop a request belongs to; here it is a header. */
 function shop({ headers }: Request) {
-  return { tenant: headers.get("x-tenant-id") ?? "none", slug: headers.get("x-slug") ?? "none" };
+  return { tenant: headers.get("x-tenant-id") ?? "none", slug: headers.get("x-shop-slug") ?? "none" };
 }
 // glue: end

@@ -28,7 +28,7 @@ func startWindowBlock(t *testing.T) (*catracatest.Server, storage) {
 	return server, NewLimiter(newTestClient(t, server.URL), "ip", "ip")
 }
 
-// covers: 002-16, 002-17, 002-18, 002-19, 002-20, 002-22, 002-24, 002-27, 002-28
+// covers: 002-16, 002-17, 002-18, 002-19, 002-20, 002-22, 002-24, 002-27, 002-28, X-32
 func TestTheLimiterAllowsBlocksAndResets(t *testing.T) {
 	_, limiter := startWindowBlock(t)
 	ctx := context.Background()

@@ -22,13 +22,23 @@ use waivers::Waiver;
 const REGISTER: &str = "docs/requirements.md";
 const WAIVERS: &str = "docs/waivers.toml";
 
-/// `cargo xtask trace [--list]`
+/// `cargo xtask trace [--list | ID]`
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
     match args {
         [] => trace(repo, false),
         [flag] if flag == "--list" => trace(repo, true),
-        _ => bail!("usage: cargo xtask trace [--list]"),
+        [id] if !id.starts_with('-') => print_claims(repo, &id.parse()?),
+        _ => bail!("usage: cargo xtask trace [--list | ID]"),
     }
+}
+
+/// Names the tests that claim to cover one requirement.
+fn print_claims(repo: &Repo, id: &Id) -> Result<()> {
+    let claims = claims::collect(repo, &mut Vec::new())?;
+    for claim in claims.iter().filter(|claim| claim.id == *id) {
+        println!("{}: {}", claim.place, claim.test);
+    }
+    Ok(())
 }
 
 /// Prints the table; fails on a claim or a waiver that cannot be true.
@@ -78,10 +88,13 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn claim(text: &str) -> Claim {
+        Claim { id: id(text), place: "a.rs:1".to_owned(), test: "fn a() {".to_owned() }
+    }
+
     fn problems(claims: &[&str], waivers: &[(&str, &str)]) -> Vec<String> {
         let register = Register::parse("| 000-01 | a | b |\n| X-01 | a | b |\n").unwrap();
-        let claims: Vec<Claim> =
-            claims.iter().map(|text| Claim { id: id(text), place: "a.rs:1".to_owned() }).collect();
+        let claims: Vec<Claim> = claims.iter().map(|text| claim(text)).collect();
         let waivers: Vec<Waiver> = waivers
             .iter()
             .map(|(text, reason)| Waiver { id: id(text), reason: (*reason).to_owned() })

@@ -76,7 +76,7 @@ pub(super) fn run(context: &TestContext, binary: &Path) -> Result<()> {
     stage.end()
 }
 
-/// covers: 004-68, 004-69, X-35
+/// covers: 004-68, 004-69, X-32, X-35
 fn the_manual_runs_as_it_is_written(context: &TestContext, stage: &Stage) -> Result<()> {
     let pages = run_script(context, stage, PAGES)?;
     println!("  They reach no limit: sixty a minute and ten a second are allowed.\n");

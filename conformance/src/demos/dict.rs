@@ -2,15 +2,28 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::http_client::DemoRequest;
 use super::stage::Stage;
 use super::upstream::{self, UpstreamRequest, UpstreamResponse};
 use crate::TestContext;
+use crate::dict_simulator::DictSimulator;
 
-/// The directory: it knows keys that contain `maria`.
+const PARTICIPANT: &str = "12345678";
+/// What the bank has assigned; a participant without a category counts as H.
+const CATEGORY: char = 'E';
+
+/// The directory: it knows keys that contain `maria`, and lists the participant's buckets.
 fn answer(request: &UpstreamRequest) -> UpstreamResponse {
+    if request.line.starts_with("GET /api/v2/policies") {
+        let mut dict = DictSimulator::default();
+        dict.set_category(0, PARTICIPANT, CATEGORY);
+        dict.fill(PARTICIPANT);
+        let states = dict.states(0, PARTICIPANT, "2026-01-01T00:00:00Z").unwrap_or_default();
+        let content_type = "application/xml";
+        return UpstreamResponse { status: "200 OK", content_type, parts: vec![states] };
+    }
     let is_known = request.line.contains("maria");
     let (status, body) = match is_known {
         true => ("200 OK", "<GetEntryResponse><Key>maria@example.com</Key></GetEntryResponse>"),
@@ -23,7 +36,10 @@ const PAYER: &str = "11144477735";
 
 pub(super) fn run(context: &TestContext, binary: &Path) -> Result<()> {
     let url = upstream::start(answer)?;
-    let stage = Stage::start(context, binary, "dict", "DICT_UPSTREAM", &url)?;
+    let variables =
+        [("DICT_UPSTREAM", url.as_str()), ("DICT_PARTICIPANT", PARTICIPANT), ("DICT_POLL", "1h")];
+    let stage = Stage::start_with(context, binary, "dict", &variables)?;
+    show_poll(&stage)?;
     let look_up = |line: &str, payer: &str, reference: &str, status, why: &str| {
         let headers = [
             ("PI-RequestingParticipant", "12345678"),
@@ -61,7 +77,8 @@ pub(super) fn run(context: &TestContext, binary: &Path) -> Result<()> {
         "The payer's bucket is empty. DICT does not get the request, and the denial looks like \
          its own.",
     )?;
-    ensure!(denied.body.contains("problem"), "the denial is no problem document");
+    ensure!(denied.header("content-type") == Some("application/problem+xml"), "no XML");
+    ensure!(denied.body.contains("/error/RateLimited</type>"), "not the error of the DICT");
     look_up(
         "GET /api/v2/entries/maria@example.com",
         PAYER,
@@ -83,7 +100,38 @@ pub(super) fn run(context: &TestContext, binary: &Path) -> Result<()> {
         400,
         "A value that has the shape of no key is refused: no request chooses its own bucket.",
     )?;
+    show_states(&stage)?;
     stage.end()
+}
+
+/// The worker has asked the bank: the category is a fact, and the bucket has its size.
+fn show_poll(stage: &Stage) -> Result<()> {
+    let subject = format!(r#"{{"subject":{{"participant":"{PARTICIPANT}"}}}}"#);
+    let path = "/v1/buckets/entries_read_participant_antiscan";
+    stage.wait_until("the bucket has the size of the category", |stage| {
+        Ok(stage.call(path, &subject)?["capacity"] == 4_500)
+    })?;
+    let line = format!("GET /v1/facts/participant/{PARTICIPANT}");
+    let facts = stage.call_as(&line, "application/json", "")?;
+    println!("> {line}\n< {facts}");
+    println!(
+        "  The worker has polled the bank, whose category is now a fact: {CATEGORY} has a bucket of \
+         5,000, of which a tenth is margin.\n"
+    );
+    ensure!(facts.contains(&format!(r#""category":"{CATEGORY}""#)), "not the category: {facts}");
+    Ok(())
+}
+
+/// The states of all buckets, as the bank itself lists them.
+fn show_states(stage: &Stage) -> Result<()> {
+    let subject = format!(r#"{{"subject":{{"participant":"{PARTICIPANT}"}}}}"#);
+    let xml = stage.call_as("POST /v1/buckets", "application/xml", &subject)?;
+    let (head, policies) = xml.split_once("<Policy>").context("no policies")?;
+    let first = policies.split("</Policy>").next().unwrap_or_default();
+    println!("> POST /v1/buckets  Accept: application/xml\n< {head}<Policy>{first}</Policy> ...");
+    println!("  All buckets with the elements of the DICT's own list.\n");
+    ensure!(xml.contains(&format!("<Category>{CATEGORY}</Category>")), "no category: {xml}");
+    Ok(())
 }
 
 /// Checks the tokens that the payer has left, and prints them.

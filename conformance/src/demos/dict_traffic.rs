@@ -1,5 +1,8 @@
 //! The `dict` part: real traffic through the proxy, with the preset `dict`, to a simulator of the
 //! DICT. The simulator must not answer 429.
+//!
+//! The participant has a category, which the bank and a fact of the server state; the server's
+//! worker polls the bank over HTTP, and the answers of the bank take a while.
 
 use std::env;
 use std::path::Path;
@@ -13,11 +16,16 @@ use anyhow::{Context, Result, ensure};
 use super::http_client::{DemoRequest, send};
 use super::stage::Stage;
 use super::upstream::{self, UpstreamRequest, UpstreamResponse};
-use crate::dict_simulator::{DictSimulator, Lookup};
+use crate::dict_simulator::{DictSimulator, Lookup, problem};
 use crate::{TestContext, binary};
 
 const SECONDS: u64 = 600;
 const PARTICIPANT: &str = "12345678";
+const CATEGORY: char = 'E';
+/// Shorter than the shortest run; the bank allows six in a minute.
+const POLL: &str = "15s";
+/// The longest that an answer of the bank takes.
+const DELAY_MAX_MS: u64 = 30;
 /// People and companies; each has a thread.
 const PAYERS: [&str; 6] = [
     "11144477735",
@@ -27,13 +35,15 @@ const PAYERS: [&str; 6] = [
     "12ABC34501DE35",
     "98765432100",
 ];
-/// The pause of a caller between two requests: two a second, so that all of them meet their limits.
-const PAUSE: Duration = Duration::from_millis(500);
+/// The pause of a caller between two requests, so that all of them meet their limits.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The simulator with the clock of this process.
 struct Bank {
     dict: Mutex<DictSimulator>,
     started: Instant,
+    polls: AtomicU64,
+    answers: AtomicU64,
 }
 
 impl Bank {
@@ -48,7 +58,28 @@ impl Bank {
         act(&mut dict, now_us)
     }
 
+    /// Answers after a moment, in which other requests arrive.
     fn answer(&self, request: &UpstreamRequest) -> UpstreamResponse {
+        let response = match request.line.starts_with("GET /api/v2/policies") {
+            true => self.list_states(request),
+            false => self.get_entry(request),
+        };
+        let number = self.answers.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(Duration::from_millis(number * 7 % DELAY_MAX_MS));
+        response
+    }
+
+    fn list_states(&self, request: &UpstreamRequest) -> UpstreamResponse {
+        let participant = request.header("pi-requestingparticipant").unwrap_or_default();
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        let states = self.with(|dict, now| dict.states(now, participant, "2026-01-01T00:00:00Z"));
+        match states {
+            Some(xml) => xml_response(200, xml),
+            None => error_response(429),
+        }
+    }
+
+    fn get_entry(&self, request: &UpstreamRequest) -> UpstreamResponse {
         let header = |name| request.header(name).unwrap_or_default().to_owned();
         let lookup = Lookup {
             participant: header("pi-requestingparticipant"),
@@ -56,15 +87,39 @@ impl Bank {
             is_contact: request.line.contains('@'),
             reference: header("pi-endtoendid"),
         };
-        let is_known = request.line.contains("known");
-        let status = match self.with(|dict, now| dict.get_entry(now, &lookup, is_known)) {
-            200 => "200 OK",
-            404 => "404 Not Found",
-            _ => "429 Too Many Requests",
+        let wanted = match request.line.rsplit('/').next() {
+            Some(key) if key == FOUND || key == FOUND_CPF => 200,
+            Some(key) if key == OWN => 400,
+            _ => 404,
         };
-        let parts = vec!["<answer/>".to_owned()];
-        UpstreamResponse { status, content_type: "application/xml", parts }
+        match self.with(|dict, now| dict.get_entry(now, &lookup, wanted)) {
+            200 => xml_response(200, "<GetEntryResponse/>".to_owned()),
+            error => error_response(error),
+        }
     }
+}
+
+/// A key that the bank knows.
+const FOUND: &str = "maria@example.com";
+const FOUND_CPF: &str = "11144477735";
+/// A key of an account of the participant itself, which it must not look up.
+const OWN: &str = "own@example.com";
+const NOT_FOUND: &str = "nobody@example.com";
+const NOT_FOUND_CPF: &str = "52998224725";
+
+fn xml_response(status: u16, body: String) -> UpstreamResponse {
+    let status = match status {
+        200 => "200 OK",
+        400 => "400 Bad Request",
+        404 => "404 Not Found",
+        _ => "429 Too Many Requests",
+    };
+    UpstreamResponse { status, content_type: "application/xml", parts: vec![body] }
+}
+
+fn error_response(status: u16) -> UpstreamResponse {
+    let response = xml_response(status, problem(status).unwrap_or_default());
+    UpstreamResponse { content_type: "application/problem+xml", ..response }
 }
 
 /// The `dict` part.
@@ -76,11 +131,21 @@ pub fn run(context: &TestContext) -> Result<()> {
 }
 
 fn run_for(context: &TestContext, binary: &Path, time: Duration) -> Result<()> {
-    let bank =
-        Arc::new(Bank { dict: Mutex::new(DictSimulator::default()), started: Instant::now() });
+    let bank = Arc::new(Bank {
+        dict: Mutex::new(DictSimulator::default()),
+        started: Instant::now(),
+        polls: AtomicU64::new(0),
+        answers: AtomicU64::new(0),
+    });
+    bank.with(|dict, now| dict.set_category(now, PARTICIPANT, CATEGORY));
     let answering = Arc::clone(&bank);
     let url = upstream::start(move |request| answering.answer(request))?;
-    let stage = Stage::start(context, binary, "dict", "DICT_UPSTREAM", &url)?;
+    let variables =
+        [("DICT_UPSTREAM", url.as_str()), ("DICT_PARTICIPANT", PARTICIPANT), ("DICT_POLL", POLL)];
+    let stage = Stage::start_with(context, binary, "dict", &variables)?;
+    let fact = format!(r#"{{"facts":{{"category":"{CATEGORY}"}}}}"#);
+    let line = format!("PUT /v1/facts/participant/{PARTICIPANT}");
+    stage.call_as(&line, "application/json", &fact)?;
     let denied = AtomicU64::new(0);
     let deadline = Instant::now() + time;
     thread::scope(|scope| {
@@ -93,12 +158,26 @@ fn run_for(context: &TestContext, binary: &Path, time: Duration) -> Result<()> {
             caller.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a caller panicked")))
         })
     })?;
-    let (requests, refusals) = bank.with(|dict, _| (dict.requests(), dict.refusals()));
-    let denied = denied.load(Ordering::Relaxed);
-    println!("{requests} lookups at the bank, {refusals} times 429; {denied} denied before");
-    ensure!(refusals == 0, "the bank refused {refusals} lookups");
-    ensure!(requests > 20 && denied > 20, "too little happened to prove anything");
+    bank.judge(time, denied.load(Ordering::Relaxed))?;
     stage.end()
+}
+
+impl Bank {
+    /// What happened must prove something: about five lookups in each second, most of which the
+    /// bank got, denials, and polls.
+    fn judge(&self, time: Duration, denied: u64) -> Result<()> {
+        let (requests, refusals) = self.with(|dict, _| (dict.requests(), dict.refusals()));
+        let polls = self.polls.load(Ordering::Relaxed);
+        println!(
+            "{requests} requests at the bank, {polls} of them polls, {refusals} times 429; \
+             {denied} denied before"
+        );
+        ensure!(refusals == 0, "the bank refused {refusals} requests");
+        let least = 5 * time.as_secs();
+        ensure!(requests > least && denied > least, "too little happened to prove anything");
+        ensure!(polls > 0, "the worker has not polled");
+        Ok(())
+    }
 }
 
 struct PayerThread<'a> {
@@ -118,11 +197,12 @@ impl PayerThread<'_> {
             // Every second caller is honest; every third lookup is of an e-mail address.
             let is_known = self.index.is_multiple_of(2) || number.is_multiple_of(4);
             let key = match (number.is_multiple_of(3), is_known) {
-                (true, true) => "known@example.com",
-                (true, false) => "unknown@example.com",
-                (false, _) => "52998224725",
+                _ if number.is_multiple_of(50) => OWN,
+                (true, true) => FOUND,
+                (true, false) => NOT_FOUND,
+                (false, true) => FOUND_CPF,
+                (false, false) => NOT_FOUND_CPF,
             };
-            let is_known = key.contains("known");
             let line = format!("GET /api/v2/entries/{key}");
             let headers = [
                 ("PI-RequestingParticipant", PARTICIPANT),
@@ -133,8 +213,8 @@ impl PayerThread<'_> {
             let response = send(&self.stage.proxy, &request)?;
             match response.status {
                 429 => _ = self.denied.fetch_add(1, Ordering::Relaxed),
-                200 if is_known => self.pay(&reference)?,
-                200 | 404 => {}
+                200 => self.pay(&reference)?,
+                400 | 404 => {}
                 other => anyhow::bail!("{line}: {other} {}", response.body),
             }
             thread::sleep(PAUSE);

@@ -37,15 +37,27 @@ impl Stage {
         variable: &str,
         upstream: &str,
     ) -> Result<Self> {
+        Self::start_with(context, binary, preset, &[(variable, upstream)])
+    }
+
+    /// The same with any variables of the preset.
+    pub(super) fn start_with(
+        context: &TestContext,
+        binary: &Path,
+        preset: &str,
+        variables: &[(&str, &str)],
+    ) -> Result<Self> {
         let folder = Scratch::new("demo")?;
         let file = folder.path().join("catalog.toml");
         fs::write(&file, context.repo.read(&format!("presets/{preset}/catalog.toml"))?)?;
-        println!("$ {variable}={upstream} catraca serve -c presets/{preset}/catalog.toml");
+        let set: String =
+            variables.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        println!("$ {set}catraca serve -c presets/{preset}/catalog.toml");
         println!("  with no other program than the demo's upstream\n");
         let mut server = context.repo.command(&binary.display().to_string());
         server.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
         server
-            .env(variable, upstream)
+            .envs(variables.iter().copied())
             .env("LLM_LISTEN", "127.0.0.1:0")
             .env("PROXY_LISTEN", "127.0.0.1:0");
         server.stdout(Stdio::piped()).stderr(Stdio::null());
@@ -91,11 +103,16 @@ impl Stage {
 
     /// Calls the HTTP API, without a word.
     pub(super) fn call(&self, path: &str, body: &str) -> Result<Value> {
-        let line = format!("POST {path}");
-        let request = DemoRequest { line: &line, headers: &[], body };
+        let response = self.call_as(&format!("POST {path}"), "application/json", body)?;
+        Ok(serde_json::from_str(&response)?)
+    }
+
+    /// Calls the HTTP API with a method and a path, and returns the body of this type.
+    pub(super) fn call_as(&self, line: &str, accept: &str, body: &str) -> Result<String> {
+        let request = DemoRequest { line, headers: &[("Accept", accept)], body };
         let response = send(&self.api, &request)?;
-        ensure!(response.status == 200, "{path}: {} {}", response.status, response.body);
-        Ok(serde_json::from_str(&response.body)?)
+        ensure!(response.status == 200, "{line}: {} {}", response.status, response.body);
+        Ok(response.body)
     }
 
     /// The units that a key of a policy has left.

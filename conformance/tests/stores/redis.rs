@@ -10,6 +10,7 @@ mod concurrent_processes;
 mod connecting;
 mod contract;
 mod equality;
+mod failed_writes;
 mod foreign_values;
 mod helpers;
 mod late_calls;

@@ -18,8 +18,9 @@ mod step;
 mod tests;
 mod verb;
 
+use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use catraca::{Catalog, Time};
@@ -38,6 +39,17 @@ pub struct Suite {
     pub scenarios: Vec<Scenario>,
     /// Warnings of the catalogs that the scenarios use.
     pub warnings: Vec<Diagnostic>,
+    /// The files of those catalogs, each with its variables once.
+    pub catalogs: Vec<CatalogFile>,
+}
+
+/// A catalog that a scenario names, for callers that read its sections about the process too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogFile {
+    /// The path, relative to the working directory.
+    pub path: PathBuf,
+    /// The values of its variables.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// One scenario: a catalog, a start and steps, run on a new engine.

@@ -31,6 +31,7 @@ pub use auth_section::AuthSection;
 pub use codes::PROCESS_CODES;
 pub use dict_section::{DICT_POLL_GATE, DictSection};
 pub use jwt_section::JwtSection;
+pub(crate) use load::load_with;
 pub use load::{LoadedCatalog, load, parse};
 pub use process::{ProcessConfig, ProcessReader};
 pub use proxy_section::{ProxySection, ProxyTimeouts};

@@ -83,6 +83,8 @@ async fn poll(
         states.buckets.iter().map(ObservedBucket::observation).collect();
     if !observed.is_empty() {
         let taken = context.app.reconcile(NAMESPACE, &subject, observed_at, &observed).await?;
+        let unmirrored = taken.skipped.into_iter().map(|state| state.policy).collect();
+        context.observer.unmirrored.note(unmirrored);
         for drift in taken.drifts.iter().filter(|drift| drift.before != drift.after) {
             let policy = &*drift.policy;
             debug!(policy, before = drift.before, after = drift.after, "balance of the DICT");

@@ -12,6 +12,7 @@ mod policy_lines;
 pub mod policy_metrics;
 pub mod proxy_metrics;
 pub mod traces;
+pub mod unmirrored_buckets;
 pub mod wall_clock;
 
 use std::io;
@@ -27,6 +28,7 @@ use background_tasks::BackgroundTasks;
 use engine_metrics::EngineMetrics;
 use log::{LogStyle, LogSubjects, Logs};
 use policy_lines::PolicyLines;
+use unmirrored_buckets::UnmirroredBuckets;
 use wall_clock::WallClock;
 
 /// Counts and logs the engine's events.
@@ -41,6 +43,8 @@ pub struct Observer {
     pub wall_clock: WallClock,
     /// Whether the work in the background succeeds.
     pub background: BackgroundTasks,
+    /// What the bank limits and the catalog does not.
+    pub unmirrored: UnmirroredBuckets,
     expired_settles: PolicyLines,
     failed_conditions: PolicyLines,
 }
@@ -61,6 +65,7 @@ impl Observer {
             background: BackgroundTasks::default(),
             expired_settles: PolicyLines::default(),
             failed_conditions: PolicyLines::default(),
+            unmirrored: UnmirroredBuckets::default(),
         })
     }
 

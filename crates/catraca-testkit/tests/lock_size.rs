@@ -53,6 +53,7 @@ async fn a_namespace_with_all_its_leases_takes_none_from_another() {
 }
 
 /// L30.
+/// covers: 004-80
 #[tokio::test]
 async fn a_million_abandoned_leases_leave_nothing_behind() {
     let clock = ManualClock::at(Time::from_micros(1_700_000_000_000_000));

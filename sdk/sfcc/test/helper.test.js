@@ -71,6 +71,23 @@ test('a ban in the copy denies without a request', () => {
   assert.equal(store.requests().length, before);
 });
 
+// covers: B-01
+test('a guest who drops the cookies is still banned with the card', () => {
+  const store = platform();
+  const helper = store.require(HELPER);
+  helper.setInstrument('card-7f3a');
+  assert.deepEqual(helper.applyBlock(store.session.sessionID, 'API Reject 5'), { durable: true });
+  const other = platform();
+  const anew = other.require(HELPER);
+  assert.notEqual(other.session.sessionID, store.session.sessionID);
+  assert.equal(anew.isBlocked(other.session.sessionID), false, 'no instrument is known yet');
+  anew.setInstrument('card-7f3a');
+  assert.equal(anew.isBlocked(other.session.sessionID), true);
+  const third = platform();
+  third.require(HELPER).setInstrument('card-9b01');
+  assert.equal(third.require(HELPER).isBlocked(third.session.sessionID), false);
+});
+
 // covers: 000-09, 000-26
 test('another session of the customer is denied at once', () => {
   const store = platform();

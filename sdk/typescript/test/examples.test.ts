@@ -180,7 +180,7 @@ test("express, dict: DICT's answer is the price, and a payment gives a token bac
   await server.stop();
 });
 
-// covers: 003-42
+// covers: 003-42, X-32
 test("deno: four edge functions of a checkout", async () => {
   const folder = copyExample("deno");
   installPackage(folder);
@@ -216,7 +216,30 @@ test("deno: four edge functions of a checkout", async () => {
   await server.stop();
 });
 
-// covers: 004-94
+/** The test route is for administrators alone, and shows and runs what the server's own does. */
+async function checkTestRoute(url: string, keys: { admin: string; check: string }) {
+  const call = async (key?: string, action?: string) => {
+    const headers = new Headers({ "X-Forwarded-For": "203.0.113.76" });
+    if (key) headers.set("Authorization", `Bearer ${key}`);
+    const init: RequestInit = action
+      ? { method: "POST", headers, body: JSON.stringify({ action }) }
+      : { headers };
+    const response = await fetch(`${url}/api/rate-limit/test`, init);
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+  assert.equal((await call()).status, 401);
+  assert.equal((await call("catraca_wrong", "clear_locks")).status, 401);
+  assert.equal((await call(keys.check, "clear_rate_limits")).status, 403);
+  const shown = await call(keys.admin);
+  assert.equal(shown.status, 200);
+  assert.ok(["limits", "locks", "active", "ttl_ms"].every((field) => field in shown.body));
+  for (const action of ["test_rate_limit", "test_lock", "test_concurrent_appointments"]) {
+    const { status, body } = await call(keys.admin, action);
+    assert.deepEqual([status, body.action, body.ok], [200, action, true]);
+  }
+}
+
+// covers: 004-70, 004-94, X-32
 test("nextjs: limits before every route, a guarded route, bookings without overlap", async () => {
   const folder = copyExample("nextjs");
   const server = await startServer(preset("booking"));
@@ -225,7 +248,7 @@ test("nextjs: limits before every route, a guarded route, bookings without overl
   execFileSync(process.execPath, [next, "build"], { cwd: folder, env, stdio: "inherit" });
   const args = [next, "start", "--hostname", "127.0.0.1", "--port", String(env.PORT)];
   const { url, stop } = await start(process.execPath, args, folder, env);
-  const headers = (ip: string) => ({ "X-Forwarded-For": ip, "X-Tenant-Id": "t1", "X-Slug": "ana" });
+  const headers = (ip: string) => ({ "X-Forwarded-For": ip, "X-Tenant-Id": "t1", "X-Shop-Slug": "ana" });
 
   const services = () => fetch(`${url}/api/services`, { headers: headers("203.0.113.73") });
   const first = await services();
@@ -263,6 +286,7 @@ test("nextjs: limits before every route, a guarded route, bookings without overl
   assert.deepEqual(statuses.sort(), [201, 409], "its time is free again, for one of two");
   assert.equal(await book("2030-01-07T10:15:00Z"), 409);
   assert.equal(await book("2030-01-07T10:30:00Z"), 201);
+  await checkTestRoute(url, server.keys);
   await stop();
   await server.stop();
 });

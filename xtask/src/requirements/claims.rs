@@ -1,7 +1,10 @@
 //! Who claims to cover what: lines above tests of Rust, TypeScript, JavaScript and Go, and `covers`
 //! in scenario files.
 //!
-//! A claim must stand on a test; one in the air is a problem. Must not run anything.
+//! A claim must stand on a test: it is the last line of the comment directly above the test, with
+//! nothing but attributes between them. So a test that is inserted between a claim and its test is
+//! seen, unless it comes without a comment of its own; `cargo xtask trace 002-21` names the test of
+//! each claim. Must not run anything.
 
 use anyhow::{Context, Result};
 use catraca_conformance::Repo;
@@ -15,14 +18,14 @@ const MARK: &str = concat!("/// ", "covers:");
 const COMMENT_MARK: &str = concat!("// ", "covers:");
 const NODE_SUFFIXES: [&str; 2] = [".test.ts", ".test.js"];
 const GO_SUFFIX: &str = "_test.go";
-/// How far below its claim a test may begin.
-const REACH: usize = 6;
 
 /// One test's word that it covers one requirement.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) id: Id,
     pub(crate) place: String,
+    /// The line that starts the test, or the title of the scenario's step.
+    pub(crate) test: String,
 }
 
 /// All claims of the project; unreadable ones become problems.
@@ -57,19 +60,40 @@ fn in_code(
     for (index, line) in lines.iter().enumerate() {
         let Some(list) = line.strip_prefix(mark) else { continue };
         let place = format!("{file}:{}", index + 1);
-        let below = &lines[index + 1..lines.len().min(index + 1 + REACH)];
-        if !below.iter().any(|line| starts_test(line)) {
-            problems.push(format!("{place}: no test within {REACH} lines below this claim"));
+        let test = match claimed_test(&lines[index + 1..], mark, starts_test) {
+            Ok(test) => test.to_owned(),
+            Err(problem) => {
+                problems.push(format!("{place}: {problem}"));
+                continue;
+            }
+        };
+        for id in read_list(list.split(','), &place, problems) {
+            claims.push(Claim { id, place: place.clone(), test: test.clone() });
         }
-        claims.extend(read_list(list.split(','), &place, problems));
     }
     claims
 }
 
+/// The line that starts the test which the lines below a claim belong to.
+fn claimed_test<'a>(
+    below: &[&'a str],
+    mark: &str,
+    starts_test: fn(&str) -> bool,
+) -> Result<&'a str, &'static str> {
+    for line in below {
+        if line.starts_with("//") && !line.starts_with(mark) {
+            return Err("a comment is between this claim and its test; claims come last");
+        }
+        if !line.starts_with("//") && !line.starts_with("#[") {
+            return if starts_test(line) { Ok(line) } else { Err("no test follows this claim") };
+        }
+    }
+    Err("no test follows this claim")
+}
+
+/// `pub(crate) async fn name(`, also of a check that a part of `xtask` runs.
 fn starts_a_test(line: &str) -> bool {
-    let attribute = line.starts_with("#[") && line.contains("test");
-    let prose = line.starts_with("//");
-    attribute || (!prose && line.split_whitespace().any(|word| word == "fn"))
+    line.split_whitespace().any(|word| word == "fn")
 }
 
 /// A test of Node's test runner.
@@ -86,27 +110,30 @@ fn in_scenario(file: &str, text: &str, problems: &mut Vec<String>) -> Result<Vec
     let table: toml::Table = text.parse().with_context(|| format!("cannot read {file}"))?;
     let whole = toml::Value::Table(table);
     let mut lists = Vec::new();
-    find_lists(&whole, &mut lists);
+    find_lists(&whole, "the whole file", &mut lists);
     let mut claims = Vec::new();
-    for list in lists {
+    for (title, list) in lists {
         let Some(items) = list.as_array() else {
             problems.push(format!("{file}: `covers` is not a list"));
             continue;
         };
         let texts = items.iter().map(|item| item.as_str().unwrap_or("(not a string)"));
-        claims.extend(read_list(texts, file, problems));
+        for id in read_list(texts, file, problems) {
+            claims.push(Claim { id, place: file.to_owned(), test: title.clone() });
+        }
     }
     Ok(claims)
 }
 
 /// A file may cover as a whole, and so may each table in it.
-fn find_lists<'a>(value: &'a toml::Value, lists: &mut Vec<&'a toml::Value>) {
+fn find_lists<'a>(value: &'a toml::Value, title: &str, lists: &mut Vec<(String, &'a toml::Value)>) {
     match value {
         toml::Value::Table(table) => {
-            lists.extend(table.get("covers"));
-            table.values().for_each(|inner| find_lists(inner, lists));
+            let own = table.get("name").and_then(toml::Value::as_str).unwrap_or(title);
+            lists.extend(table.get("covers").map(|list| (own.to_owned(), list)));
+            table.values().for_each(|inner| find_lists(inner, own, lists));
         }
-        toml::Value::Array(items) => items.iter().for_each(|inner| find_lists(inner, lists)),
+        toml::Value::Array(items) => items.iter().for_each(|item| find_lists(item, title, lists)),
         _ => {}
     }
 }
@@ -115,17 +142,15 @@ fn read_list<'a>(
     texts: impl Iterator<Item = &'a str>,
     place: &str,
     problems: &mut Vec<String>,
-) -> Vec<Claim> {
-    let mut claims = Vec::new();
+) -> Vec<Id> {
+    let mut ids = Vec::new();
     for text in texts {
         match expand(text) {
-            Ok(ids) => {
-                claims.extend(ids.into_iter().map(|id| Claim { id, place: place.to_owned() }));
-            }
+            Ok(listed) => ids.extend(listed),
             Err(error) => problems.push(format!("{place}: {error}")),
         }
     }
-    claims
+    ids
 }
 
 #[cfg(test)]
@@ -148,7 +173,8 @@ mod tests {
 
     #[test]
     fn other_test_attributes_and_helper_functions_count() {
-        for below in ["#[tokio::test(start_paused = true)]", "pub(crate) async fn suite() {"] {
+        let attributes = "#[tokio::test(start_paused = true)]\n#[cfg(unix)]\nasync fn a() {";
+        for below in [attributes, "pub(crate) async fn suite() {"] {
             assert!(rust("X-01", below).1.is_empty(), "{below}");
         }
     }
@@ -166,10 +192,30 @@ mod tests {
 
     #[test]
     fn a_claim_in_the_air_is_a_problem() {
-        let far = "// a\n".repeat(REACH) + "#[test]";
-        assert_eq!(rust("X-01", &far).1.len(), 1);
-        assert_eq!(rust("X-01", "struct Fn;\n// a fn in prose").1.len(), 1);
-        assert_eq!(rust("X-01", "").1.len(), 1);
+        let none = "no test follows this claim";
+        for below in ["", "struct Fn;", "\n#[test]\nfn a() {}", "let a = 1;\nfn a() {}"] {
+            let (ids, problems) = rust("X-01", below);
+            assert_eq!((ids.len(), problems), (0, vec![format!("a.rs:1: {none}")]), "{below}");
+        }
+    }
+
+    #[test]
+    fn a_claim_that_another_tests_comment_has_taken_over_is_a_problem() {
+        let (ids, problems) = rust("X-01", "/// Regression: b.\n#[test]\nfn b() {}");
+        assert!(ids.is_empty());
+        assert!(problems[0].contains("a comment is between"), "{problems:?}");
+        let two = format!("{MARK} X-02\n#[test]\nfn a() {{}}");
+        assert_eq!(rust("X-01", &two), (vec!["X-01".to_owned(), "X-02".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn a_claim_names_its_test() {
+        let mut problems = Vec::new();
+        let text = format!("{MARK} X-01\n#[test]\nfn a() {{}}");
+        let claims = in_code("a.rs", &text, MARK, starts_a_test, &mut problems);
+        assert_eq!(claims[0].test, "fn a() {}");
+        let text = "[[scenario]]\nname = \"n\"\n[[scenario.step]]\ncovers = [\"X-01\"]\n";
+        assert_eq!(in_scenario("s", text, &mut problems).unwrap()[0].test, "n");
     }
 
     #[test]
@@ -181,13 +227,13 @@ mod tests {
             in_code("a.test.ts", &text, COMMENT_MARK, starts_node_test, problems).len()
         };
         assert_eq!(read("test(\"a denial\", async () => {"), 2);
-        assert_eq!(read("const test = 1;"), 2);
-        assert_eq!(problems, ["a.test.ts:1: no test within 6 lines below this claim"]);
+        assert_eq!(read("const test = 1;"), 0);
+        assert_eq!(problems, ["a.test.ts:1: no test follows this claim"]);
     }
 
     #[test]
     fn a_misspelt_id_is_a_problem_and_the_others_still_count() {
-        let (ids, problems) = rust("X-1, X-02", "#[test]");
+        let (ids, problems) = rust("X-1, X-02", "fn a() {}");
         assert_eq!(ids, ["X-02"]);
         assert!(problems[0].starts_with("a.rs:1: `X-1` is not"), "{problems:?}");
     }

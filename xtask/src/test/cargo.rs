@@ -12,6 +12,9 @@ use catraca_conformance::{TestContext, packages};
 const ORACLE_DECISIONS: u64 = 10_000_000;
 /// Kills of a deep run; `unit` has 200.
 const KILLS: &str = "1000";
+/// Keys of a deep run: of a flood, and with a full window each.
+const FLOOD_KEYS: &str = "10000000";
+const ACTIVE_KEYS: &str = "1000000";
 const GATE_SEED: &str = "20261116";
 
 pub(crate) fn fmt(context: &TestContext) -> Result<()> {
@@ -40,6 +43,9 @@ pub(crate) fn unit(context: &TestContext) -> Result<()> {
     let mut cargo = context.repo.cargo(&args);
     // What needs Redis has parts of its own, and is left out here.
     cargo.env("CATRACA_POSTGRES_BIN", postgres).env("CATRACA_REDIS_SERVER", "");
+    if context.factor > 1 {
+        cargo.env("CATRACA_FLOOD_KEYS", FLOOD_KEYS).env("CATRACA_ACTIVE_KEYS", ACTIVE_KEYS);
+    }
     context.processes.run(&mut cargo)
 }
 

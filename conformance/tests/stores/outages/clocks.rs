@@ -29,7 +29,9 @@ fn until_ahead(node: &Node, seconds: i64) {
 }
 
 /// A jump forward gives one limit more, and ends the blocks that would have ended in the skipped
-/// time. A jump backward gives nothing.
+/// time. A jump backward gives nothing. A block that is longer than the jump ends at its own end.
+///
+///
 #[test]
 fn f14_a_store_clock_that_jumps_gives_one_limit_forward_and_nothing_backward() {
     let clock = FakeClockLibrary::build();
@@ -53,6 +55,13 @@ fn f14_a_store_clock_that_jumps_gives_one_limit_forward_and_nothing_backward() {
     }
     assert_eq!(node.check("login", "192.0.2.2").reason.as_str(), "blocked");
     assert_eq!(admitted(&node, "slow", "192.0.2.3"), LIMIT, "a new caller is admitted");
+    clock.set(3 * HOUR + 60);
+    until_ahead(&node, 3 * HOUR + 60);
+    let start = Instant::now();
+    while !node.check("login", "192.0.2.2").allowed {
+        assert!(start.elapsed() < RECOVERS, "the block has reached its end");
+        pause(Duration::from_millis(10));
+    }
 }
 
 /// Small steps, as of a clock that is being corrected, while calls continue.

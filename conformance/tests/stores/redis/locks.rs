@@ -194,7 +194,7 @@ fn a_clock_that_is_set_back_ends_nothing_early_and_numbers_still_rise() {
 
 /// L22. The replica never received the last grant, so the name is granted again, with a higher
 /// fence: a resource that checks fences is safe.
-///
+/// covers: 004-93, X-33
 #[test]
 fn a_failover_that_lost_a_grant_gives_a_higher_number_and_payments_wait() {
     let Some(mut primary) = RedisServer::start() else { return };

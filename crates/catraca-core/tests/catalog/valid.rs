@@ -31,7 +31,6 @@ fn everything() -> ParsedCatalog {
     read.unwrap_or_else(|refused| panic!("{refused}"))
 }
 
-/// covers: 003-01, X-01
 #[test]
 fn the_example_reads_as_it_says() {
     let ParsedCatalog { catalog, warnings } = must_read(&fixture("good/example.toml"));
@@ -79,7 +78,6 @@ fn a_tier_takes_from_the_policy_what_it_leaves_out() {
     assert_eq!(prices, [Price::Units(1), Price::Units(20), Price::Units(0)]);
 }
 
-/// covers: 000-03, 000-12, 000-42, 000-43
 #[test]
 fn only_gates_whose_checks_have_tickets_are_warned_of_large_ones() {
     let large = fixture("codes/large-tickets.toml");
@@ -92,6 +90,7 @@ fn only_gates_whose_checks_have_tickets_are_warned_of_large_ones() {
     assert_eq!(codes(&large.replace(ban, &fallback)), ["large-tickets"]);
 }
 
+/// covers: 000-03, 000-12, 000-42, 000-43
 #[test]
 fn a_policy_may_only_ban() {
     let catalog = must_read(&fixture("good/example.toml")).catalog;

@@ -16,7 +16,7 @@ use toml::de::DeTable;
 use super::fields::{Fields, moment, pairs, text};
 use super::instant;
 use super::step::{self, Step};
-use super::{Scenario, Suite};
+use super::{CatalogFile, Scenario, Suite};
 
 const ROOT: [&str; 4] = ["catalog", "catalog_text", "variables", "scenario"];
 const SCENARIO: [&str; 7] =
@@ -41,6 +41,8 @@ pub(super) struct Reader<'t> {
     /// gives the same result on any machine.
     variables: BTreeMap<String, String>,
     warnings: Vec<Diagnostic>,
+    /// The files of catalogs that could be read.
+    catalogs: Vec<CatalogFile>,
     /// The errors of catalogs.
     catalog_errors: Vec<Diagnostic>,
 }
@@ -56,6 +58,7 @@ pub(super) fn suite(file: &str, text: &str, folder: &Path) -> Result<Suite, Diag
         saved_tickets: Vec::new(),
         variables: BTreeMap::new(),
         warnings: Vec::new(),
+        catalogs: Vec::new(),
         catalog_errors: Vec::new(),
     };
     let (tree, errors) = DeTable::parse_recoverable(text);
@@ -81,7 +84,8 @@ impl Reader<'_> {
         all.extend(self.catalog_errors);
         all.sort_by_key(|found| (found.file != file, found.line, found.column));
         if all.is_empty() {
-            Ok(Suite { file: file.to_owned(), scenarios, warnings: self.warnings })
+            let Self { warnings, catalogs, .. } = self;
+            Ok(Suite { file: file.to_owned(), scenarios, warnings, catalogs })
         } else {
             Err(Diagnostics { all })
         }
@@ -222,8 +226,15 @@ impl Reader<'_> {
     pub fn catalog_file(&mut self, node: Node<'_>) -> Option<Arc<Catalog>> {
         let name = text(&mut self.report, node, "the name of a file such as \"catalog.toml\"")?;
         let variables = &self.variables;
-        match load_with(&self.folder.join(name), &|name| variables.get(name).cloned()) {
-            Ok(parsed) => self.accept_catalog(parsed),
+        let path = self.folder.join(name);
+        match load_with(&path, &|name| variables.get(name).cloned()) {
+            Ok(parsed) => {
+                let file = CatalogFile { path, variables: variables.clone() };
+                if !self.catalogs.contains(&file) {
+                    self.catalogs.push(file);
+                }
+                self.accept_catalog(parsed)
+            }
             Err(LoadError::Invalid(found)) => self.reject_catalog(found),
             Err(error) => {
                 let fix = "name a file relative to this one";

@@ -7,9 +7,12 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use catraca_replay::scenario::{Report, ScenarioError, ScenarioResult, Suite, load};
+use catraca::LoadError;
+use catraca_core::catalog::diagnostic::Diagnostic;
+use catraca_replay::scenario::{CatalogFile, Report, ScenarioError, ScenarioResult, Suite, load};
 
 use crate::args::TestArgs;
+use crate::config;
 use crate::exit::Exit;
 use crate::render::{Paint, StdoutPipe, count, count_noun, diagnostic, eprint_line};
 
@@ -40,16 +43,15 @@ fn run_file(file: &Path) -> Option<Report> {
     match load(file) {
         Ok(suite) => {
             print_warning_counts(&suite);
-            Some(suite.run())
+            let errors = process_errors(&suite);
+            if errors.is_empty() {
+                return Some(suite.run());
+            }
+            refuse(file, &errors);
+            None
         }
         Err(ScenarioError::Invalid(diagnostics)) => {
-            for diagnostic in &diagnostics.all {
-                eprint_line(format_args!(
-                    "{}\n",
-                    diagnostic::render(diagnostic, Paint::for_stderr())
-                ));
-            }
-            eprint_line(format_args!("{}: not run", file.display()));
+            refuse(file, &diagnostics.all);
             None
         }
         Err(other) => {
@@ -57,6 +59,30 @@ fn run_file(file: &Path) -> Option<Report> {
             None
         }
     }
+}
+
+/// Prints why a scenario file is not run.
+fn refuse(file: &Path, errors: &[Diagnostic]) {
+    for error in errors {
+        eprint_line(format_args!("{}\n", diagnostic::render(error, Paint::for_stderr())));
+    }
+    eprint_line(format_args!("{}: not run", file.display()));
+}
+
+/// The errors in the sections about the process of the catalogs: `lint` and a start would refuse
+/// them, though no scenario reads them.
+fn process_errors(suite: &Suite) -> Vec<Diagnostic> {
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for CatalogFile { path, variables } in &suite.catalogs {
+        let read = config::load_with(path, &|name| variables.get(name).cloned());
+        let Err(LoadError::Invalid(diagnostics)) = read else { continue };
+        for error in diagnostics.errors() {
+            if !found.contains(error) {
+                found.push(error.clone());
+            }
+        }
+    }
+    found
 }
 
 /// Prints the number of warnings of each catalog; `lint` prints them in full. Warnings of a

@@ -30,8 +30,16 @@ impl LoadedCatalog {
 
 /// Loads a catalog and the files that it includes. Variables come from the environment.
 pub fn load(path: &Path) -> Result<LoadedCatalog, LoadError> {
+    load_with(path, &environment)
+}
+
+/// The same with other variables.
+pub(crate) fn load_with(
+    path: &Path,
+    variables: &dyn Fn(&str) -> Option<String>,
+) -> Result<LoadedCatalog, LoadError> {
     let mut reader = ProcessReader::default();
-    let parsed = load_sections(path, &environment, &mut reader)?;
+    let parsed = load_sections(path, variables, &mut reader)?;
     LoadedCatalog::new(parsed, reader).map_err(LoadError::Invalid)
 }
 

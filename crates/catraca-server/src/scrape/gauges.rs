@@ -266,6 +266,8 @@ pub fn background(registry: &mut Registry, context: &ServerContext) {
     }
     let help = "Panics of tasks in the background, each of which was started again";
     registry.register("background_panics", help, panics);
+    let help = "Buckets of the DICT for which the catalog has none, at the last poll";
+    gauge(registry, "dict_unmirrored_buckets", help, context.observer.unmirrored.count());
 }
 
 /// Connections, responses and latencies, the feed, the log and traces.

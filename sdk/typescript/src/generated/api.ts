@@ -2218,7 +2218,7 @@ export interface components {
         };
         /** @description The readiness of the server. */
         Readiness: {
-            /** @description What works, but slower than it could; absent if there is nothing to say. */
+            /** @description What works, but slower or of less use than it could; absent if there is nothing to say. */
             notes?: components["schemas"]["ReadinessNote"][];
             /**
              * Format: int64
@@ -2239,7 +2239,7 @@ export interface components {
         /** @description A limitation of the deployment that needs no action, with its remedy. */
         ReadinessNote: {
             /**
-             * @description `locks`: callers that wait for a lock poll.
+             * @description `locks`: callers that wait for a lock poll. `dict`: the DICT has buckets that the catalog does not have.
              * @example locks
              */
             what: string;

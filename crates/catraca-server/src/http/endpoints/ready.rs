@@ -43,7 +43,7 @@ pub struct Readiness {
     policies: usize,
     /// What an operator should look at.
     problems: Vec<ReadinessProblem>,
-    /// What works, but slower than it could; absent if there is nothing to say.
+    /// What works, but slower or of less use than it could; absent if there is nothing to say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<ReadinessNote>,
 }
@@ -51,7 +51,8 @@ pub struct Readiness {
 /// A limitation of the deployment that needs no action, with its remedy.
 #[derive(Serialize, JsonSchema)]
 pub struct ReadinessNote {
-    /// `locks`: callers that wait for a lock poll.
+    /// `locks`: callers that wait for a lock poll. `dict`: the DICT has buckets that the catalog
+    /// does not have.
     #[schemars(example = &"locks")]
     what: &'static str,
     /// The reason; in detail only for requests with a key.
@@ -113,11 +114,13 @@ fn redact(context: &ServerContext, head: &Parts) -> impl Fn(String) -> String + 
     move |why| if may_see_details { why } else { "ask with a key, or read the log".to_owned() }
 }
 
-/// What works, but slower than it could.
+/// What works, but slower or of less use than it could.
 fn notes(context: &ServerContext, head: &Parts) -> Vec<ReadinessNote> {
     let redact = redact(context, head);
-    let note = |why| ReadinessNote { what: "locks", why: redact(why) };
-    context.app.locks().limitation().into_iter().map(note).collect()
+    let locks = context.app.locks().limitation().map(|why| ("locks", why));
+    let dict = context.observer.unmirrored.limitation().map(|why| ("dict", why));
+    let found = locks.into_iter().chain(dict);
+    found.map(|(what, why)| ReadinessNote { what, why: redact(why) }).collect()
 }
 
 /// All current problems. Details are shown only to callers with a key.

@@ -62,6 +62,31 @@ bad.scenario.toml
     assert!(output.out.ends_with(expected), "{}", output.out);
 }
 
+/// Regression: a catalog with which no server would start passed its scenarios.
+#[test]
+fn an_error_in_a_section_about_the_process_is_that_of_lint_and_the_file_is_not_run() {
+    let dir = test_dir();
+    dir.write("shop.toml", format!("{CATALOG}\n[server]\nlisten_adress = \"${{PORT:x}}\"\n"));
+    let linted = dir.run(&["lint", "shop.toml"]);
+    let output = dir.run(&["test", "good.scenario.toml"]);
+    assert_eq!((output.code, linted.code), (Some(2), Some(1)), "{}{}", output.out, linted.out);
+    let place = "--> shop.toml:8:1";
+    assert!(linted.out.contains(place) && output.err.contains(place), "{}", output.err);
+    assert!(output.err.ends_with("good.scenario.toml: not run\n"), "{}", output.err);
+    assert_eq!(output.out, "0 passed, 0 failed, 1 file not run\n");
+    // Once, though two scenarios read it; with the variables of the scenario.
+    dir.write("shop.toml", format!("{CATALOG}\n[server]\nlisten = \"${{LISTEN}}\"\n"));
+    let listen = |address: &str| {
+        let catalog = "catalog = \"shop.toml\"\n";
+        let named = format!("{catalog}variables = {{ LISTEN = \"{address}\" }}\n");
+        dir.write("good.scenario.toml", GOOD.replace(catalog, &named));
+        dir.run(&["test", "good.scenario.toml"])
+    };
+    assert_eq!(listen("127.0.0.1:7878").code, Some(0));
+    let refused = listen("nowhere");
+    assert_eq!((refused.code, refused.err.matches("-->").count()), (Some(2), 1), "{}", refused.err);
+}
+
 #[test]
 fn a_malformed_file_is_located_and_exits_2_after_the_others_ran() {
     let dir = test_dir();

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::keys::keygen;
+use crate::raw_connection::RawConnection;
 use crate::test_server::{TestServer, catalog_file};
 
-const CATALOG: &str = "default = 'other'\n\
+pub const CATALOG: &str = "default = 'other'\n\
     [policy.login]\nby = ['user']\nwindow = '1 per 1h'\nblock = '1h'\n\
     [policy.pay]\nby = ['payer']\nbucket = { size = 1, refill = '1 per 1h' }\n\
     cost = { default = 1 }\nblock = '1h'\n\
@@ -13,13 +14,13 @@ const CATALOG: &str = "default = 'other'\n\
     [policy.other]\nby = ['user']\nwindow = '100 per 1h'\n\
     [attribute.payer]\nkind = 'cpf_cnpj'\nprivate = true\n";
 const CPF: &str = "11144477735";
-const LOW: &str = "[policy.low]\nby = ['user']\nwindow = '10 per 1h'\nlow_water = '20%'\n\
+pub const LOW: &str = "[policy.low]\nby = ['user']\nwindow = '10 per 1h'\nlow_water = '20%'\n\
     [policy.look]\nby = ['user']\nbucket = { size = 90, refill = '1 per 1h' }\n\
     cost = { default = 1 }\ncredit = { payment = { amount = 1, on = ['200'] } }\n\
     watch = { share = '404', of = ['200', '404'], above = '90%', min = 100, per = '24h', \
     ban = '1h' }\nban_storm = '50 per 1m'\n";
 
-fn check(server: &TestServer, gate: &str, subject: &str) -> serde_json::Value {
+pub fn check(server: &TestServer, gate: &str, subject: &str) -> serde_json::Value {
     server.json("/v1/check", &format!(r#"{{"gate":"{gate}","subject":{subject}}}"#)).1
 }
 
@@ -47,7 +48,7 @@ pub fn value(text: &str, series: &str) -> f64 {
     line.rsplit_once(' ').unwrap().1.parse().unwrap()
 }
 
-fn series(text: &str) -> BTreeSet<&str> {
+pub fn series(text: &str) -> BTreeSet<&str> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.rsplit_once(' ').unwrap().0).collect()
 }
@@ -86,6 +87,18 @@ fn metrics_count_what_was_decided() {
     let everything = value(&text, r#"catraca_check_seconds_bucket{le="+Inf"}"#);
     assert_eq!(everything, 8.0);
     assert!(value(&text, r#"catraca_store_bytes{kind="blocks"}"#) > 0.0);
+    // Each has sent a request, so the server has accepted it.
+    let open_connections = [(); 3].map(|()| {
+        let mut client = RawConnection::open(&server.address);
+        client.send("GET /healthz", &[], b"");
+        assert_eq!(client.read_response().status, 200);
+        client
+    });
+    // The server notices a moment later that a client has closed an earlier connection.
+    let connections = || value(&scrape(&server), "catraca_connections");
+    assert!((0..10_000).any(|_| connections() == 4.0), "three and that of the scrape");
+    drop(open_connections);
+    assert!((0..10_000).any(|_| connections() == 1.0), "that of the scrape alone");
 }
 
 /// Gates that the catalog does not declare, each asked by a caller of its own.

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::raw_connection::{HttpResponse, JSON};
 use crate::test_server::{TestServer, binary, catalog_file};
 
-/// covers: 001-06, 004-60, 004-86, B-71
+/// covers: 004-60, 004-86, B-71
 #[test]
 fn the_pasted_curl_passes_five_times_and_then_says_when_to_come_back() {
     let server = TestServer::demo();

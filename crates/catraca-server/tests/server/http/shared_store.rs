@@ -221,7 +221,6 @@ fn a_start_that_the_store_refuses_leaves_no_trace() {
     assert_eq!(redis.command(&["DBSIZE"]), RespValue::Int(0));
 }
 
-/// covers: 004-43
 /// Regression: a version that cannot be read looked like an empty schema, which was made again.
 #[test]
 fn a_schema_whose_version_cannot_be_read_ends_the_start() {
@@ -235,6 +234,7 @@ fn a_schema_whose_version_cannot_be_read_ends_the_start() {
     assert!(stderr.contains("numeric") && !stderr.contains("already exists"), "{stderr}");
 }
 
+/// covers: 004-43
 #[test]
 fn a_store_may_be_named_by_a_variable() {
     let Some(redis) = RedisServer::start() else { return };

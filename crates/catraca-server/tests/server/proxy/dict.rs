@@ -1,8 +1,8 @@
 //! The preset `dict` behind the proxy: every operation of the DICT has a route to its own buckets,
 //! and the worker takes the bank's figures over.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -11,6 +11,14 @@ use crate::raw_connection::{JSON, RawConnection};
 use crate::test_server::catalog_file;
 
 const PRESET: &str = include_str!("../../../../../presets/dict/catalog.toml");
+const PAYERS: [&str; 6] = [
+    "11144477735",
+    "52998224725",
+    "11222333000181",
+    "12345678909",
+    "12ABC34501DE35",
+    "98765432100",
+];
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
 /// Method, path, and the policy that is charged.
@@ -100,6 +108,93 @@ fn every_operation_has_a_route_to_its_own_bucket() {
     wait_until("the default participant is charged", || tokens(&server, slow, "unset") == 197);
 }
 
+/// The bucket of a day is drained: the bank gets no further request.
+///
+/// covers: 001-06
+#[test]
+fn an_empty_bucket_is_the_429_of_the_dict_and_does_not_reach_the_bank() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&seen);
+    let upstream = TestUpstream::start(move |call| {
+        call.read_body();
+        counted.fetch_add(1, Ordering::SeqCst);
+        call.send(OK);
+        true
+    });
+    let server = ProxyServer::start(&preset(&upstream));
+    let mut client = server.connect();
+    let mut ask = || {
+        let participant = ("PI-RequestingParticipant", "12345678");
+        client.send("POST /api/v2/cids/files/", &[participant], b"");
+        client.read_response()
+    };
+    for number in 1..=198 {
+        assert_eq!(ask().status, 200, "{number}");
+    }
+    let denied = ask();
+    assert_eq!(denied.status, 429);
+    assert_eq!(denied.header("content-type"), Some("application/problem+xml"));
+    let kind = "<type>https://dict.pi.rsfn.net.br/api/v2/error/RateLimited</type>";
+    for part in [kind, "<title>Rate limited</title>", "<status>429</status>"] {
+        assert!(denied.body.contains(part), "{part} is not in {}", denied.body);
+    }
+    // One token in 36 minutes.
+    let wait: u64 = denied.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=36 * 60).contains(&wait), "{wait}");
+    assert_eq!(seen.load(Ordering::SeqCst), 198);
+}
+
+/// Method and key type of each shape of key, as a client writes it in a path.
+const KEYS: [(&str, &str, &str); 6] = [
+    ("maria@example.com", "EMAIL", "entries_read_user_antiscan"),
+    ("maria%40example.com", "EMAIL", "entries_read_user_antiscan"),
+    ("%2B5561912345678", "PHONE", "entries_read_user_antiscan"),
+    ("52998224725", "CPF", "entries_read_user_antiscan_v2"),
+    ("11222333000181", "CNPJ", "entries_read_user_antiscan_v2"),
+    ("123e4567-e89b-12d3-a456-426655440000", "EVP", "entries_read_user_antiscan_v2"),
+];
+
+/// covers: 001-08, 001-12, 001-13
+#[test]
+fn a_lookup_of_every_key_type_takes_from_the_payers_bucket_of_that_type() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let upstream = TestUpstream::start(move |call| {
+        seen.lock().unwrap().push(call.line().to_owned());
+        call.send(OK);
+        true
+    });
+    let server = ProxyServer::start(&preset(&upstream));
+    for (number, (key, kind, charged)) in KEYS.into_iter().enumerate() {
+        // A payer of each lookup's own, so that a balance is that of one lookup.
+        let payer = PAYERS[number];
+        let reference = format!("E{number}");
+        let headers = [
+            ("PI-RequestingParticipant", "12345678"),
+            ("PI-PayerId", payer),
+            ("PI-EndToEndId", &*reference),
+        ];
+        let mut client = server.connect();
+        client.send(&format!("GET /api/v2/entries/{key}"), &headers, b"");
+        assert_eq!(client.read_response().status, 200, "{kind}");
+        // An escape that a path does not need is written out.
+        let written = key.replace("%40", "@").replace("%2B", "+");
+        let line = format!("GET /api/v2/entries/{written} HTTP/1.1");
+        assert_eq!(lines.lock().unwrap().last(), Some(&line), "{kind}");
+        let balance = |policy: &str| {
+            let subject = format!(r#"{{"participant":"12345678","payer":"{payer}"}}"#);
+            let body = format!(r#"{{"subject":{subject}}}"#);
+            call(&server, &format!("/v1/buckets/{policy}"), &body)["balance"].as_i64().unwrap()
+        };
+        let full = if payer.len() == 14 { 990 } else { 99 };
+        wait_until(kind, || balance(charged) == full - 1);
+        let other = ["entries_read_user_antiscan", "entries_read_user_antiscan_v2"]
+            .into_iter()
+            .find(|policy| *policy != charged);
+        assert_eq!(balance(other.unwrap()), full, "{kind}");
+    }
+}
+
 /// DICT has no bucket for them.
 ///
 /// covers: 001-08
@@ -175,6 +270,14 @@ fn the_poll_takes_the_figures_of_the_bank_over() {
     assert_eq!(tokens(&server, lookups, "12345678"), 27_000, "category C, less the margin");
     assert_eq!(tokens(&server, lookups, "87654321"), 45, "another participant has H");
     assert_eq!(server.metric("catraca_background_failing{task=\"dict-poll\"}"), 0);
+    // A bucket that the catalog does not have is no failure, and not silent.
+    assert_eq!(server.metric("catraca_dict_unmirrored_buckets"), 1);
+    let mut client = RawConnection::open(&server.http);
+    client.send("GET /readyz", &[], b"");
+    let note = &client.read_response().json()["notes"][0];
+    assert_eq!(note["what"], "dict", "{note}");
+    let why = note["why"].as_str().unwrap();
+    assert!(why.contains("not corrected: NEW_OF_THE_BANK; add policies"), "{why}");
 }
 
 #[test]

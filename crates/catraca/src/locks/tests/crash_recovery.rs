@@ -86,7 +86,7 @@ impl FakeJournal {
     }
 }
 
-/// covers: 004-93, B-72
+/// covers: B-72
 #[tokio::test(start_paused = true)]
 async fn after_a_crash_nothing_is_granted_until_every_lost_lease_has_run_out() {
     let journal = Arc::new(FakeJournal::default());

@@ -127,7 +127,7 @@ fn bytes_per_key(limit: i64) -> usize {
     stats.counter_bytes() / KEYS as usize
 }
 
-/// covers: 002-47, B-46
+/// covers: B-46
 #[test]
 fn an_active_key_of_an_exact_window_takes_less_than_a_kibibyte() {
     let bytes = [10, 60, 120].map(bytes_per_key);

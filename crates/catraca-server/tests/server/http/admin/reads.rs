@@ -77,8 +77,11 @@ fn waits_are_seconds_and_the_policy_and_the_action_keep_their_own_names() {
     assert!(!all.contains("buyer"), "{all}");
 }
 
+/// One document has all limits: the server shows it, and no call changes it.
+///
+/// covers: 003-01
 #[test]
-fn the_catalog_is_shown_with_its_revision() {
+fn the_catalog_is_shown_with_its_revision_and_no_call_changes_it() {
     let server = TestServer::with_catalog(CATALOG);
     let config = expect_ok(&server, "GET /v1/config", "");
     assert_eq!((&config["policies"], &config["default"]), (&3.into(), &().into()));
@@ -89,6 +92,15 @@ fn the_catalog_is_shown_with_its_revision() {
         (&login["policy"], &login["limit"], &login["block"]),
         (&"login".into(), &"window 2 per 1h".into(), &"2h".into())
     );
+    let decision =
+        expect_ok(&server, "POST /v1/check", r#"{"gate":"login","subject":{"ip":"::1"}}"#);
+    assert_eq!(decision["revision"], config["revision"], "{decision}");
+    let login = r#"{"window":"9 per 1h"}"#;
+    for line in ["PUT /v1/policies/login", "PATCH /v1/config", "DELETE /v1/policies/login"] {
+        assert_eq!(call(&server, line, login).0, 405, "{line}");
+    }
+    let after = expect_ok(&server, "GET /v1/policies", "");
+    assert_eq!(after["policies"], policies["policies"]);
     let me = expect_ok(&server, "GET /v1/whoami", "");
     assert_eq!((&me["address"], &me["operator"]), (&"127.0.0.1".into(), &"local".into()));
     assert!(me["why"].as_str().unwrap().contains("not from a trusted proxy"));

@@ -26,7 +26,7 @@ fn a_server_that_stood_still_gives_nothing_to_two() {
 
 /// L21 and the wait after an unclean start: the server is killed repeatedly while callers hold
 /// leases.
-/// covers: 004-93, X-33
+///
 #[test]
 fn a_server_that_was_killed_gives_nothing_to_two() {
     for (durability, seed) in [("memory", 21), ("fsync", 31)] {

@@ -53,7 +53,7 @@ fn of_a_hundred_at_once_one_is_granted_and_all_others_see_the_winners_version() 
 }
 
 /// L03, L06. A lease ends at its microsecond; the time on the wire is on the safe side.
-/// covers: 004-25, 004-29, 004-62, 004-80, 004-84
+/// covers: 004-25, 004-29, 004-62, 004-84
 #[test]
 fn a_lease_lasts_as_long_as_it_said_and_not_longer() {
     let server = lock_server(CATALOG);

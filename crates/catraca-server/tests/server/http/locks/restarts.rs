@@ -69,7 +69,6 @@ fn a_server_that_is_told_to_stop_forgets_no_lease_and_refuses_nobody_after_it() 
     assert_eq!(status_and_code(&refused), (503, "locks-starting".to_owned()));
 }
 
-/// covers: 004-93
 #[test]
 fn a_server_that_was_told_to_stop_gives_nothing_to_two() {
     for (durability, seed) in [("memory", 41), ("fsync", 51)] {

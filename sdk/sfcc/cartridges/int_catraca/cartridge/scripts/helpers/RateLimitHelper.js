@@ -66,6 +66,18 @@ function holdsFor(copy, id, now) {
   return isOwn && copy.expire > now;
 }
 
+/** What this request pays with, if the route has said so: modules live as long as their request. */
+var instrument = null;
+
+/**
+ * Adds a third identity to all calls of this request, so that a guest with a new session is still
+ * known by the card.
+ * @param {string|null} token - what the payment API calls the card; never its number
+ */
+function setInstrument(token) {
+  instrument = token || null;
+}
+
 /**
  * Every identity that is known: logging out must not hide the customer of the copy, and a login
  * must not hide the session.
@@ -78,6 +90,9 @@ function subjectOf(id, copy) {
     subject.customer = customer.profile.customerNo;
   } else if (copy && copy.of && copy.of.indexOf('customer:') === 0) {
     subject.customer = copy.of.substring('customer:'.length);
+  }
+  if (instrument !== null) {
+    subject.instrument = String(instrument);
   }
   return subject;
 }
@@ -240,5 +255,6 @@ module.exports = {
   isBlocked: isBlocked,
   applyBlock: applyBlock,
   reportOutcome: reportOutcome,
+  setInstrument: setInstrument,
   retryAfter: retryAfter
 };
