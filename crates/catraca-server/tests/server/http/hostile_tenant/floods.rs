@@ -113,7 +113,7 @@ fn full_batches_and_deep_json_of_one_tenant_do_not_stop_the_checks_of_another() 
     let check = json!({ "gate": "rules", "subject": { "customer": "m" } });
     let refused = AtomicU32::new(0);
     let flood = |call: u32| {
-        if call % 2 == 0 {
+        if call.is_multiple_of(2) {
             all.hostile.post(&all.server, "/v1/check/batch", &batch);
             return;
         }
