@@ -82,6 +82,13 @@ mod tests {
         assert!(replace_rows("no table", &row).is_err());
     }
 
+    /// Otherwise `--write` of one case would change the rows of others.
+    #[test]
+    fn the_document_has_the_order_and_the_head_that_are_written() {
+        let document = include_str!("../../../docs/guarantees.md");
+        assert_eq!(replace_rows(document, "").unwrap(), document);
+    }
+
     #[test]
     fn the_summary_names_exceeded_bounds() {
         let text = summary(&ROW.replace('\n', "")).unwrap();
