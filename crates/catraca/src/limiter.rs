@@ -78,7 +78,7 @@ pub trait Limiter: Send + Sync {
         &self,
         check: &Check<'_>,
     ) -> impl Future<Output = Result<HeldCheck, Error>> + Send {
-        async { Ok(HeldCheck::sealed(self.check(check).await?)) }
+        async { Ok(HeldCheck::from_decision(self.check(check).await?)) }
     }
 
     /// Settles the ticket of [`Self::check_held`].
@@ -126,7 +126,7 @@ impl<S: Store> Limiter for Engine<S> {
     }
 
     async fn check_held(&self, check: &Check<'_>) -> Result<HeldCheck, Error> {
-        self.check_unsealed(check).map(HeldCheck::unsealed)
+        self.check_unsealed(check).map(HeldCheck::with_ticket)
     }
 
     async fn settle_held(
@@ -167,7 +167,7 @@ impl Limiter for App {
     }
 
     async fn check_held(&self, check: &Check<'_>) -> Result<HeldCheck, Error> {
-        self.check_unsealed(check).await.map(HeldCheck::unsealed)
+        self.check_unsealed(check).await.map(HeldCheck::with_ticket)
     }
 
     async fn settle_held(

@@ -2,6 +2,7 @@
 
 mod check_plan;
 mod row_keys;
+mod unsealed_check;
 
 use catraca_core::batch::{Batch, CheckReply, Reply, RowVerdict};
 use catraca_core::cell::Block;
@@ -108,20 +109,6 @@ impl<S: Store> Engine<S> {
         self.decide(check, CheckMode::Peek)
     }
 
-    /// Decides as [`Self::check`] does. The ticket is beside the decision, for
-    /// [`Self::settle_unsealed`].
-    pub(crate) fn check_unsealed(
-        &self,
-        check: &Check<'_>,
-    ) -> Result<(Decision, Option<Ticket>), Error> {
-        let rules = self.rules.load();
-        let mut exchange = CheckExchange::new(self, &rules, check, CheckMode::Check);
-        exchange.ticket = TicketForm::Unsealed(None);
-        exchange.plan()?;
-        let decision = self.run(&mut exchange)?;
-        Ok((decision, exchange.into_ticket()))
-    }
-
     #[inline]
     fn decide(&self, check: &Check<'_>, mode: CheckMode) -> Result<Decision, Error> {
         let rules = self.rules.load();
@@ -141,19 +128,6 @@ impl<S> Engine<S> {
         mode: CheckMode,
     ) -> Result<CheckExchange<'e, 'e, 's, S>, Error> {
         let mut exchange = CheckExchange::new(self, rules, check, mode);
-        exchange.plan()?;
-        Ok(exchange)
-    }
-
-    /// Like [`Self::check_exchange`], with the ticket beside the decision.
-    #[cfg(feature = "shared")]
-    pub(crate) fn unsealed_check_exchange<'e, 's>(
-        &'e self,
-        rules: &'e RuleSet,
-        check: &'e Check<'s>,
-    ) -> Result<CheckExchange<'e, 'e, 's, S>, Error> {
-        let mut exchange = CheckExchange::new(self, rules, check, CheckMode::Check);
-        exchange.ticket = TicketForm::Unsealed(None);
         exchange.plan()?;
         Ok(exchange)
     }
@@ -221,14 +195,6 @@ impl<'e, 'r, 's, S> CheckExchange<'e, 'r, 's, S> {
         // caller.
         let gate = self.rules.policies_for(self.check.gate)?;
         self.plan_gate(&gate)
-    }
-
-    /// The ticket of an exchange that does not seal it.
-    pub(crate) fn into_ticket(self) -> Option<Ticket> {
-        match self.ticket {
-            TicketForm::Sealed => None,
-            TicketForm::Unsealed(ticket) => ticket,
-        }
     }
 
     /// Like [`Self::plan`], for a valid check whose gate is known.

@@ -27,12 +27,13 @@ pub struct HeldCheck {
 
 impl HeldCheck {
     /// A decision with the ticket inside it.
-    pub fn sealed(mut decision: Decision) -> Self {
+    pub fn from_decision(mut decision: Decision) -> Self {
         let ticket = decision.ticket.take().map(HeldTicket::Sealed);
         Self { decision, ticket }
     }
 
-    pub(crate) fn unsealed((decision, ticket): (Decision, Option<Ticket>)) -> Self {
+    /// A decision of this process, and its ticket.
+    pub(crate) fn with_ticket((decision, ticket): (Decision, Option<Ticket>)) -> Self {
         let ticket = ticket.map(|ticket| HeldTicket::Unsealed(Box::new(ticket)));
         Self { decision, ticket }
     }

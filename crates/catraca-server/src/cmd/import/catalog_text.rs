@@ -110,8 +110,9 @@ pub fn write_configs(catalog: &Catalog) -> String {
         match numbers {
             Some([attempts, window, block]) => {
                 text += &format!(
-                    "\nexport const {constant} = {{\n  action: {:?},\n  maxAttempts: {attempts},\n  \
-                     windowMinutes: {window},\n  blockDurationMinutes: {block},\n}};\n",
+                    "\nexport const {constant} = {{\n  action: {:?},\n  \
+                     maxAttempts: {attempts},\n  windowMinutes: {window},\n  \
+                     blockDurationMinutes: {block},\n}};\n",
                     &*policy.name
                 );
                 names += &format!("  {constant},\n");
