@@ -176,10 +176,7 @@ fn problems(context: &ServerContext, draining: bool, head: &Parts) -> Vec<Readin
         why: full_pool(pool).to_owned(),
     }));
     found.extend(starting_locks(context));
-    for why in context.observer.background.problems() {
-        found.push(ReadinessProblem { what: "background", place: None, why: redact(why) });
-    }
-    for why in recent_panics() {
+    for why in background_problems(context) {
         found.push(ReadinessProblem { what: "background", place: None, why: redact(why) });
     }
     for why in shared_store_errors(context) {
@@ -210,15 +207,17 @@ fn record_problems(context: &ServerContext) -> Vec<String> {
     problems
 }
 
-/// The tasks that have panicked a moment ago. Each was started again.
-fn recent_panics() -> impl Iterator<Item = String> {
+/// Work in the background that fails, and tasks that have panicked a moment ago.
+fn background_problems(context: &ServerContext) -> impl Iterator<Item = String> {
     let recent = |panics: &TaskPanics| panics.at.elapsed() < PANIC_SHOWN;
-    task_panics().into_iter().filter(recent).map(|TaskPanics { task, count, message, .. }| {
+    let panics = task_panics().into_iter().filter(recent).map(|panics| {
+        let TaskPanics { task, count, message, .. } = panics;
         format!(
             "the task `{task}` panicked and was started again, {count} times since the start: \
              {message}; report it as a bug"
         )
-    })
+    });
+    context.observer.background.problems().into_iter().chain(panics)
 }
 
 /// New leases are refused while those of the previous process may be valid.
