@@ -1,5 +1,5 @@
-//! The preset `llm-budget`: what a request holds covers what its answer may use, whatever fields the
-//! client leaves out.
+//! The preset `llm-budget`: what a request holds covers what its answer may use, also if the client
+//! leaves fields out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
