@@ -109,7 +109,7 @@ fn show_poll(stage: &Stage) -> Result<()> {
     let subject = format!(r#"{{"subject":{{"participant":"{PARTICIPANT}"}}}}"#);
     let path = "/v1/buckets/entries_read_participant_antiscan";
     stage.wait_until("the bucket has the size of the category", |stage| {
-        Ok(stage.call(path, &subject)?["capacity"] == 4_500)
+        Ok(stage.call(path, &subject)?["size"] == 4_500)
     })?;
     let line = format!("GET /v1/facts/participant/{PARTICIPANT}");
     let facts = stage.call_as(&line, "application/json", "")?;
