@@ -41,19 +41,21 @@ fn span(node: Node<'_>) -> Option<Duration> {
     Some(Duration::from_micros(span.micros().unsigned_abs()))
 }
 
+/// The default, or a longer one: a policy that bans may have a limit or none.
 fn default_hold(policy: Node<'_>) -> Duration {
-    let limits = ["window", "bucket", "fixed", "inflight", "tier"];
-    match limits.iter().any(|limit| field(policy, limit).is_some()) {
-        true => HOLD,
-        false => HOLD_WITHOUT_LIMIT,
-    }
+    if holds_units(policy) { HOLD } else { HOLD_WITHOUT_LIMIT }
 }
 
 /// Whether a settle changes what the check has charged, or starts a block.
 fn is_settled_later(policy: Node<'_>) -> bool {
+    holds_units(policy) || ["ban", "watch"].iter().any(|name| field(policy, name).is_some())
+}
+
+/// Whether the check charges units or takes a lease, and the settle corrects or returns it.
+fn holds_units(policy: Node<'_>) -> bool {
     let cost = field(policy, "cost");
     let is_priced = cost.is_some_and(|cost| cost.value.as_integer().is_none());
-    is_priced || ["inflight", "ban", "watch"].iter().any(|name| field(policy, name).is_some())
+    is_priced || field(policy, "inflight").is_some()
 }
 
 /// The policies of all routes that have an upstream.
@@ -102,7 +104,7 @@ mod tests {
              [policy.site]\nby = ['ip']\nwindow = '9 per 1m'\nhold = '1s'\n\
              [policy.banned]\nby = ['ip']\nwindow = '9 per 1m'\nhold = '30s'\n\
              ban = [{{ when = 'status == 401', for = '1m' }}]\n\
-             [policy.usual]\nby = ['ip']\ninflight = 9\n\
+             [policy.parallel]\nby = ['ip']\ninflight = 9\n\
              [policy.strikes]\nby = ['ip']\n\
              ban = [{{ when = 'status == 401', for = '1m' }}]\n\
              [gate.both]\npolicies = ['site', 'chat']\n{more}"
@@ -126,8 +128,8 @@ mod tests {
             (route("gate = 'chat'") + "[proxy]\nfirst_byte_timeout = '30s'\n", 0),
             (route("gate = 'banned'"), 1),
             // The defaults are no reason for a warning, but a longer timeout than they are is.
-            (route("gate = 'usual'"), 0),
-            (route("gate = 'usual'") + "[proxy]\nfirst_byte_timeout = '2m'\n", 1),
+            (route("gate = 'parallel'"), 0),
+            (route("gate = 'parallel'") + "[proxy]\nfirst_byte_timeout = '2m'\n", 1),
             (route("gate = 'strikes'") + "[proxy]\nfirst_byte_timeout = '2m'\n", 0),
             (route("gate = 'strikes'") + "[proxy]\nfirst_byte_timeout = '11m'\n", 1),
         ] {

@@ -16,7 +16,7 @@ use super::client_phase::ClientPhase;
 use super::pending_settle::PendingSettle;
 use super::request_limits::OpenRequest;
 use super::settle_watch::SettleWatch;
-use super::shared_stream::WatchedStream;
+use super::shared_stream::BodyStream;
 use super::upload_body::add_held;
 use crate::listener::Phase;
 
@@ -32,7 +32,7 @@ pub enum HoldResult {
 pub struct AnswerBody {
     /// Parts that were held back, in their order.
     held: VecDeque<Frame<Bytes>>,
-    stream: WatchedStream,
+    stream: BodyStream,
     phase: ClientPhase,
     /// Counts the request for its client.
     pub open: Option<OpenRequest>,
@@ -41,7 +41,7 @@ pub struct AnswerBody {
 impl AnswerBody {
     /// Passes on a response to its client.
     pub fn new(stream: AnswerStream, phase: ClientPhase, watch: &Arc<SettleWatch>) -> Self {
-        Self { held: VecDeque::new(), stream: WatchedStream::new(stream, watch), phase, open: None }
+        Self { held: VecDeque::new(), stream: BodyStream::new(stream, watch), phase, open: None }
     }
 
     /// Ends the response at once if it has no body, which hyper would not poll.

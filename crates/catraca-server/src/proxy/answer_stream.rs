@@ -11,7 +11,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use super::exchange::LiveConnection;
 use super::idle_timer::IdleTimer;
 use super::pending_settle::PendingSettle;
-use super::shared_stream::HOLD_OVER;
+use super::settle_deadline::HOLD_OVER;
 use crate::context::ServerContext;
 use crate::observe::proxy_metrics::UpstreamCause;
 

@@ -141,8 +141,8 @@ async fn handle(
     Box::pin(forward_as_task(forward, presence, proxied)).await
 }
 
-/// Counts a request in progress for its client. A trusted proxy that names no client is not counted:
-/// it speaks for many.
+/// Counts a request in progress for its client. A trusted proxy that names no client is not
+/// counted: it speaks for many.
 fn count_request(
     proxied: &ProxiedConnection,
     config: &ReloadableConfig,

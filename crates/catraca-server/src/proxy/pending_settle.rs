@@ -92,7 +92,7 @@ pub struct PendingSettle {
     is_complete: bool,
     /// Present if the request goes on when its client has gone.
     client: Option<Arc<ClientPresence>>,
-    /// Until when it is settled. Absent if the client went away during the check.
+    /// Until when it is settled. Absent if the client hung up during the check.
     deadline: Option<SettleDeadline>,
 }
 

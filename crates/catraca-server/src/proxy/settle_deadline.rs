@@ -9,6 +9,9 @@ use catraca::core::decision::Reason;
 use catraca::core::policy::{Mode, Policy};
 use tokio::time::Instant;
 
+/// How the outcome names a response that was in progress when its check had to be settled.
+pub const HOLD_OVER: &str = "hold-over";
+
 /// The instant at which a check is settled with what is known by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettleDeadline {

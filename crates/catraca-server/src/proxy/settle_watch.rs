@@ -11,7 +11,11 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::shared_stream::SharedStream;
+/// The check of a response in progress.
+pub trait WatchedCheck: Send + Sync {
+    /// Settles the check with what is known.
+    fn end_check(&self);
+}
 
 /// The deadlines of responses in progress.
 #[derive(Default)]
@@ -23,8 +27,8 @@ pub struct SettleWatch {
 
 #[derive(Default)]
 struct WatchedResponses {
-    /// By deadline; the number tells those of the same instant apart.
-    streams: BTreeMap<(Instant, u64), Weak<SharedStream>>,
+    /// By deadline, and by number, because several may have the same deadline.
+    checks: BTreeMap<(Instant, u64), Weak<dyn WatchedCheck>>,
     next_number: u64,
     /// Until when the task sleeps; absent if it sleeps until it is notified.
     wakes_at: Option<Instant>,
@@ -32,11 +36,11 @@ struct WatchedResponses {
 
 impl SettleWatch {
     /// Watches a response until the entry is dropped.
-    pub fn add(self: &Arc<Self>, at: Instant, stream: &Arc<SharedStream>) -> WatchEntry {
+    pub fn add(self: &Arc<Self>, at: Instant, check: Weak<dyn WatchedCheck>) -> WatchEntry {
         let mut watched = self.watched.lock();
         let key = (at, watched.next_number);
         watched.next_number += 1;
-        watched.streams.insert(key, Arc::downgrade(stream));
+        watched.checks.insert(key, check);
         // Most deadlines are later than the last one: the task goes on sleeping.
         let is_earlier = watched.wakes_at.is_none_or(|wakes_at| at < wakes_at);
         if is_earlier {
@@ -61,19 +65,19 @@ impl SettleWatch {
                 () = self.is_earlier.notified() => continue,
             }
             // Without the lock: a settle in memory runs here.
-            for stream in self.take_due(Instant::now()) {
-                stream.end_check();
+            for check in self.take_due(Instant::now()) {
+                check.end_check();
             }
         }
     }
 
-    fn take_due(&self, now: Instant) -> Vec<Arc<SharedStream>> {
+    fn take_due(&self, now: Instant) -> Vec<Arc<dyn WatchedCheck>> {
         let mut watched = self.watched.lock();
         let mut due = Vec::new();
-        while let Some(first) = watched.streams.first_entry().filter(|own| own.key().0 <= now) {
+        while let Some(first) = watched.checks.first_entry().filter(|own| own.key().0 <= now) {
             due.extend(first.remove().upgrade());
         }
-        watched.wakes_at = watched.streams.keys().next().map(|(at, _)| *at);
+        watched.wakes_at = watched.checks.keys().next().map(|(at, _)| *at);
         due
     }
 }
@@ -86,6 +90,6 @@ pub struct WatchEntry {
 
 impl Drop for WatchEntry {
     fn drop(&mut self) {
-        self.watch.watched.lock().streams.remove(&self.key);
+        self.watch.watched.lock().checks.remove(&self.key);
     }
 }

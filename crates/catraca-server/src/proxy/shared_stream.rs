@@ -1,6 +1,6 @@
 //! A response in progress, which the body that passes it on shares with the watch of its check.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -9,10 +9,8 @@ use parking_lot::Mutex;
 
 use super::answer_stream::{AnswerError, AnswerStream};
 use super::pending_settle::PendingSettle;
-use super::settle_watch::{SettleWatch, WatchEntry};
-
-/// How the outcome names a response that was in progress when its check had to be settled.
-pub const HOLD_OVER: &str = "hold-over";
+use super::settle_deadline::HOLD_OVER;
+use super::settle_watch::{SettleWatch, WatchEntry, WatchedCheck};
 
 /// A response in progress.
 pub struct SharedStream {
@@ -29,9 +27,9 @@ struct StreamState {
     waker: Option<Waker>,
 }
 
-impl SharedStream {
-    /// Settles the check with what is known. The response goes on, unless a lease counts it.
-    pub fn end_check(&self) {
+impl WatchedCheck for SharedStream {
+    /// The response goes on, unless a lease counts it.
+    fn end_check(&self) {
         let mut state = self.state.lock();
         let deadline = state.stream.as_ref().and_then(|stream| stream.settle.as_ref()?.deadline());
         if deadline.is_some_and(|deadline| deadline.ends_response) {
@@ -54,19 +52,22 @@ impl SharedStream {
 }
 
 /// The body's side of a response in progress.
-pub struct WatchedStream {
+pub struct BodyStream {
     shared: Arc<SharedStream>,
     entry: Option<WatchEntry>,
 }
 
-impl WatchedStream {
+impl BodyStream {
     /// Watches a response that has a check to settle, and a body.
     pub fn new(stream: AnswerStream, watch: &Arc<SettleWatch>) -> Self {
         let deadline = stream.settle.as_ref().and_then(PendingSettle::deadline);
         let deadline = deadline.filter(|_| !stream.is_over());
         let state = StreamState { stream: Some(stream), ..StreamState::default() };
         let shared = Arc::new(SharedStream { state: Mutex::new(state) });
-        let entry = deadline.map(|deadline| watch.add(deadline.at, &shared));
+        let entry = deadline.map(|deadline| {
+            let check: Weak<SharedStream> = Arc::downgrade(&shared);
+            watch.add(deadline.at, check)
+        });
         Self { shared, entry }
     }
 

@@ -15,7 +15,7 @@ use tokio::time::sleep_until;
 use super::exchange::LiveConnection;
 use super::pending_settle::PendingSettle;
 use super::request_limits::OpenRequest;
-use super::shared_stream::HOLD_OVER;
+use super::settle_deadline::HOLD_OVER;
 use crate::context::ServerContext;
 use crate::observe::proxy_metrics::UpstreamCause;
 
