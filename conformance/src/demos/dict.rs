@@ -115,8 +115,8 @@ fn show_poll(stage: &Stage) -> Result<()> {
     let facts = stage.call_as(&line, "application/json", "")?;
     println!("> {line}\n< {facts}");
     println!(
-        "  The worker has polled the bank, whose category is now a fact: {CATEGORY} has a bucket of \
-         5,000, of which a tenth is margin.\n"
+        "  The worker has polled the bank, whose category is now a fact: {CATEGORY} has a bucket \
+         of 5,000, of which a tenth is margin.\n"
     );
     ensure!(facts.contains(&format!(r#""category":"{CATEGORY}""#)), "not the category: {facts}");
     Ok(())

@@ -104,7 +104,7 @@ const FOUND: &str = "maria@example.com";
 const FOUND_CPF: &str = "11144477735";
 /// A key of an account of the participant itself, which it must not look up.
 const OWN: &str = "own@example.com";
-const NOT_FOUND: &str = "nobody@example.com";
+const NOT_FOUND: &str = "missing@example.com";
 const NOT_FOUND_CPF: &str = "52998224725";
 
 fn xml_response(status: u16, body: String) -> UpstreamResponse {

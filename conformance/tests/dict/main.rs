@@ -379,8 +379,7 @@ fn for_a_day_the_bank_refuses_nothing_that_was_admitted() {
     for (what, [admitted, denied]) in &day.counts {
         assert!(*admitted > 0 && *denied > 0, "{what}: {admitted} admitted, {denied} denied");
     }
-    // Lookups of nine participants, and each gate with another bucket; the list itself
-    // is what the worker asks, within its budget.
+    // The worker asks for the list itself, within its budget.
     assert_eq!(day.counts.len(), PARTICIPANTS.len() + operations::OPERATIONS.len());
     for status in [200, 400, 404, 410, 500, 503] {
         assert!(day.statuses.contains_key(&status), "{status}: {:?}", day.statuses);
