@@ -51,6 +51,9 @@ impl WatchedCheck for SharedStream {
     }
 }
 
+/// A part of a response, and whether it is the last one.
+pub type StreamPart = (Result<Frame<Bytes>, AnswerError>, bool);
+
 /// The body's side of a response in progress.
 pub struct BodyStream {
     shared: Arc<SharedStream>,
@@ -72,10 +75,7 @@ impl BodyStream {
     }
 
     /// The next part, and whether it is the last one; none after the end.
-    pub fn poll_part(
-        &self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<(Result<Frame<Bytes>, AnswerError>, bool)>> {
+    pub fn poll_part(&self, cx: &mut Context<'_>) -> Poll<Option<StreamPart>> {
         let mut state = self.shared.state.lock();
         if std::mem::take(&mut state.is_cut) {
             return Poll::Ready(Some((Err(AnswerError::HoldOver), true)));
