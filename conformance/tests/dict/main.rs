@@ -384,7 +384,6 @@ fn for_a_day_the_bank_refuses_nothing_that_was_admitted() {
     for status in [200, 400, 404, 410, 500, 503] {
         assert!(day.statuses.contains_key(&status), "{status}: {:?}", day.statuses);
     }
-    // The second rush of this participant has the category C, and the third F.
     let [before, risen, fallen] = rushes::ASSIGNED.map(|rush| day.admitted_by(rush));
     assert!(before < 250 && risen > 5_000 && fallen < 1_000, "{before} {risen} {fallen}");
 }

@@ -106,9 +106,9 @@ pub trait SharedStore: Send + Sync + 'static {
         None
     }
 
-    /// Applies a batch as [`Self::apply`] does. The flag says that other nodes may decide on another
-    /// copy of the store, because the server that has answered may have been replaced by then.
-    /// Decisions then say that they are degraded.
+    /// Applies a batch as [`Self::apply`] does. The flag says that other nodes may decide on
+    /// another copy of the store, because the server that has answered may have been replaced by
+    /// then. Decisions then say that they are degraded.
     fn apply_with_doubt<'a>(
         &'a self,
         batch: &'a Batch,

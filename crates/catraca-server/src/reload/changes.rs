@@ -47,7 +47,7 @@ pub fn changes(before: &Catalog, after: &Catalog, section_changes: Vec<String>) 
     changes
 }
 
-/// The changes that concern blocks, list entries and facts, for the log, the audit and the response.
+/// The changes to blocks, list entries and facts, for the log, the audit and the response.
 pub fn orphans_texts(orphaned: &Result<OrphanedBlocks, RecordsError>) -> Vec<String> {
     let entries = orphaned.as_ref().ok().and_then(orphaned_entries_text);
     orphaned_blocks_text(orphaned).into_iter().chain(entries).collect()

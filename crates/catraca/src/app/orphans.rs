@@ -1,5 +1,5 @@
-//! Blocks in force whose key no request has any more, because the catalog makes other keys; and list
-//! entries and facts whose value no caller can have any more.
+//! Blocks in force whose key no request has any more, because the catalog makes other keys; and
+//! list entries and facts whose value no caller can have any more.
 
 use catraca_core::catalog::Catalog;
 use catraca_core::select::orphan::{OrphanReason, may_orphan, new_orphan_reason};
@@ -24,8 +24,8 @@ pub struct OrphanedBlocks {
 }
 
 impl App {
-    /// The active blocks, list entries and facts that are orphaned if `after` replaces the catalog in use. Waits for the
-    /// disk: it must not be called on an async worker.
+    /// The active blocks, list entries and facts that are orphaned if `after` replaces the catalog
+    /// in use. Waits for the disk: it must not be called on an async worker.
     pub fn orphaned_by(&self, after: &Catalog) -> Result<OrphanedBlocks, RecordsError> {
         let before = self.catalog();
         let mut orphaned = OrphanedBlocks::default();

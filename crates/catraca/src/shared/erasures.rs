@@ -71,8 +71,9 @@ impl PendingErasures {
         let queue = self.0.lock();
         if queue.dropped > 0 {
             return Some(format!(
-                "{} erasures of other nodes were dropped because {WAITING_MAX} wait for the records \
-                 of this node: restart it when its records can be written; it then reads them again",
+                "{} erasures of other nodes were dropped because {WAITING_MAX} wait for the \
+                 records of this node: restart it when its records can be written; it then reads \
+                 them again",
                 queue.dropped
             ));
         }

@@ -1,4 +1,4 @@
-//! What a node tells about its shared store: counts, and what is wrong.
+//! The state of the shared store as one node sees it: counts and problems.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -347,8 +347,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
             ..lock_docs(
                 "lock_stats",
                 "Count lock attempts by outcome",
-                "In the namespace of your key, or in all; with a key that fixes `tenant`, only those \
-                 of that tenant.",
+                "In the namespace of your key, or in all; with a key that fixes `tenant`, only \
+                 those of that tenant.",
             )
         },
     },

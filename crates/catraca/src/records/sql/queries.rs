@@ -35,7 +35,8 @@ const FACTS: &str = "SELECT attribute, value, name, fact, at, by, namespace FROM
 /// The columns that [`audit_row`] reads.
 pub(super) const AUDITED: &str =
     "SELECT a.id, a.at, a.by, a.act, a.target, a.why, a.before, a.after,
-        s.parts, s.namespace FROM catraca.audit AS a LEFT JOIN catraca.subjects AS s ON s.id = a.subject";
+        s.parts, s.namespace
+    FROM catraca.audit AS a LEFT JOIN catraca.subjects AS s ON s.id = a.subject";
 const AUDIT: &str = "WHERE a.id < coalesce($1, 9223372036854775807)
       AND ($2 IS NULL OR a.by = $2) AND ($3 IS NULL OR a.act = $3)
       AND ($4 IS NULL OR s.namespace = $4

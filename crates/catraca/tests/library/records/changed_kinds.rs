@@ -122,8 +122,8 @@ fn target(email: &str) -> ListTargetText {
     ListTargetText::Value { attribute: "email".to_owned(), value: email.to_owned() }
 }
 
-/// Regression: after `kind` changed from `text` to `caseless`, the entry matched no caller, the fact
-/// did not apply, neither could be removed, and nothing said so.
+/// Regression: after `kind` changed from `text` to `caseless`, the entry matched no caller, the
+/// fact did not apply, neither could be removed, and nothing said so.
 #[test]
 fn entries_and_facts_of_another_kind_stay_in_force_and_can_be_removed() {
     for while_stopped in [false, true] {

@@ -1,5 +1,5 @@
-//! A records database that hangs: what the store tells a node arrives nevertheless, and a store that
-//! has lost data is used again.
+//! A records database that hangs: notices of the store arrive nevertheless, and a store that has
+//! lost data is used again.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
