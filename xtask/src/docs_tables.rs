@@ -8,7 +8,8 @@ use catraca_conformance::Repo;
 
 pub(crate) fn docs_tables(repo: &Repo) -> Result<()> {
     let mut test = repo.command("cargo");
-    test.args(["test", "-p", "catraca-server", "--profile", "ci", "--test", "server", "--"]);
+    // The whole workspace, so that dependencies have the features with which tests built them.
+    test.args(["test", "--workspace", "--profile", "ci", "--test", "server", "--"]);
     test.arg("guide_tables").env("CATRACA_BLESS", "1");
     let status = test.status()?;
     ensure!(status.success(), "the tables could not be made: {status}");
