@@ -293,6 +293,7 @@ mod tests {
     fn five_tokens_and_a_404_leave_a_debt_of_fifteen_for_eight_minutes() {
         let mut dict = DictSimulator::default();
         dict.set_category(0, "12345678", 'A');
+        dict.fill("12345678");
         for number in 0..95 {
             assert_eq!(dict.get_entry(0, &lookup("11144477735", &number.to_string()), 200), 200);
         }
