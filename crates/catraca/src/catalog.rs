@@ -29,8 +29,8 @@
 pub use catraca_core::catalog::build::{
     AttributeBuilder as Attribute, BanBuilder as Ban, BlockLength, BuildError, BuildMistake,
     CatalogBuilder, Escalation, GateMapBuilder as GateMap, ListEntryBuilder as ListEntry,
-    LockKindBuilder as LockKind, PolicyBuilder as Policy, RouteBuilder as Route,
-    TierBuilder as Tier, WatchBuilder as Watch,
+    LockKindBuilder as LockKind, PartsCostBuilder as PartsCost, PolicyBuilder as Policy,
+    RouteBuilder as Route, TierBuilder as Tier, WatchBuilder as Watch,
 };
 pub use catraca_core::catalog::{AttributeKind, Catalog, EncodedSlash, Language, PathCase};
 pub use catraca_core::lock::{Durability, VersionPolicy};

@@ -161,6 +161,9 @@ fn records_leave_an_old_primary_that_still_works() {
     };
     record_mode(&records, 0);
     records.flush().unwrap();
+    let tables =
+        "SELECT count(*) FROM pg_tables WHERE (schemaname, tablename) = ('catraca', 'modes')";
+    until("the replica has the table", || second.psql("postgres", tables)[0][0] == "1");
     until("the replica has the record", || modes(&second) == 1);
     assert_eq!(shown_modes(&records), 1);
     second.promote();

@@ -23,7 +23,8 @@ pub use consequence::{BanBuilder, BlockLength, Escalation, WatchBuilder};
 pub use error::{BuildError, BuildMistake};
 pub use policy::PolicyBuilder;
 pub use sections::{
-    AttributeBuilder, GateMapBuilder, ListEntryBuilder, LockKindBuilder, RouteBuilder,
+    AttributeBuilder, GateMapBuilder, ListEntryBuilder, LockKindBuilder, PartsCostBuilder,
+    RouteBuilder,
 };
 pub use shared_fields::TierBuilder;
 

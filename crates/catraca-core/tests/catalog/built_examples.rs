@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use catraca_core::catalog::build::{
     AttributeBuilder, BanBuilder, CatalogBuilder, Escalation, GateMapBuilder, ListEntryBuilder,
-    LockKindBuilder, PolicyBuilder, RouteBuilder, TierBuilder, WatchBuilder,
+    LockKindBuilder, PartsCostBuilder, PolicyBuilder, RouteBuilder, TierBuilder, WatchBuilder,
 };
 use catraca_core::catalog::{AttributeKind, Catalog, EncodedSlash, Language, PathCase};
 use catraca_core::lock::{Durability, VersionPolicy};
@@ -393,6 +393,13 @@ pub fn other_fields() -> CatalogBuilder {
         .route(
             RouteBuilder::new("/chat", "a")
                 .cost_from_or("body:max_tokens", 1_024)
+                .cost_of_parts(
+                    PartsCostBuilder::from_parts("body:max_tokens|body:max_completion_tokens")
+                        .or(4_096)
+                        .largest()
+                        .times("body:n"),
+                )
+                .require("body:stream", "body:stream_options.include_usage")
                 .cost_by_bytes(4)
                 .cost(1)
                 .upstream("http://127.0.0.1:9000"),

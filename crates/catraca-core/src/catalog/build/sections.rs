@@ -22,6 +22,12 @@ pub struct GateMapBuilder {
     table: Table,
 }
 
+/// The units of a request that parts of it say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartsCostBuilder {
+    table: Table,
+}
+
 /// How the values of an attribute are normalised and shown: an `[attribute.NAME]` of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributeBuilder {
@@ -101,6 +107,13 @@ impl RouteBuilder {
         self
     }
 
+    /// Like [`Self::cost_from`], with further terms.
+    #[must_use]
+    pub fn cost_of_parts(mut self, cost: PartsCostBuilder) -> Self {
+        self.table.push("cost", cost.table);
+        self
+    }
+
     /// A request costs one unit for each such number of bytes of its body.
     #[must_use]
     pub fn cost_by_bytes(mut self, bytes_per_unit: i64) -> Self {
@@ -110,10 +123,49 @@ impl RouteBuilder {
         self
     }
 
+    /// A request in which one part is `true`, such as `body:stream`, is refused unless another part
+    /// is `true` too, such as `body:stream_options.include_usage`.
+    #[must_use]
+    pub fn require(mut self, when: &str, part: &str) -> Self {
+        self.table.set_entry("require", when, part);
+        self
+    }
+
     /// A server that a proxy forwards the request to. Can be called several times.
     #[must_use]
     pub fn upstream(mut self, url: &str) -> Self {
         self.table.push("upstream", url);
+        self
+    }
+}
+
+impl PartsCostBuilder {
+    /// Units that a part of the request says, or the first of several parts that is present, such
+    /// as `body:a|body:b`.
+    pub fn from_parts(source: &str) -> Self {
+        let mut table = Table::default();
+        table.set("from", source);
+        Self { table }
+    }
+
+    /// The units of a request without such a part.
+    #[must_use]
+    pub fn or(mut self, units: i64) -> Self {
+        self.table.set("default", units);
+        self
+    }
+
+    /// Of several parts the largest counts, not the first.
+    #[must_use]
+    pub fn largest(mut self) -> Self {
+        self.table.set("largest", true);
+        self
+    }
+
+    /// Multiplies the units by a part of the request, such as `body:n`, if it is present.
+    #[must_use]
+    pub fn times(mut self, source: &str) -> Self {
+        self.table.set("times", source);
         self
     }
 }

@@ -230,6 +230,10 @@ fn run_clients(
         })
         .collect();
     wait_until("all requests are decided", || decided.load(Ordering::SeqCst) == CLIENTS);
+    // A client may read the head before the upstream counts its stream.
+    wait_until("the admitted streams have begun", || {
+        streams.begun.load(Ordering::SeqCst) >= admitted
+    });
     assert_eq!(streams.begun.load(Ordering::SeqCst), admitted);
     streams.end.wait();
     clients.into_iter().map(|client| client.join().unwrap()).collect()
