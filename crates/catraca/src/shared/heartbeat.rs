@@ -150,8 +150,8 @@ impl SharedDriver {
         }
         self.notices.forget_old(self.store_now());
         #[cfg(feature = "records")]
-        if status.is_none() || self.notice_error.load().is_some() {
-            self.follow_records_without_store().await;
+        if status.is_none() || self.notice_error.load().is_some() || self.peers.any_silent() {
+            self.follow_recent_records().await;
         }
         let read = match status {
             Some(status) => self.read_changes(status, lost_data).await,

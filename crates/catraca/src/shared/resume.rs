@@ -32,7 +32,8 @@ pub(super) enum RestoreGoal {
     Primary(PrimaryId),
     /// The changes of other nodes, for this node alone.
     Changes,
-    /// The latest changes and blocks of other nodes, for this node alone.
+    /// The latest changes and blocks of other nodes, for this node, and the blocks for the primaries
+    /// that are in use.
     Recent,
 }
 
@@ -156,11 +157,17 @@ impl SharedDriver {
     /// The parts of a batch that the store must get.
     fn parts_for(&self, target: RestoreGoal, batch: Batch) -> Vec<Batch> {
         let id = match target {
-            RestoreGoal::Changes | RestoreGoal::Recent => return Vec::new(),
+            RestoreGoal::Changes => return Vec::new(),
             RestoreGoal::WholeStore => return vec![batch],
-            RestoreGoal::Primary(id) => id,
+            RestoreGoal::Recent => None,
+            RestoreGoal::Primary(id) => Some(id),
         };
-        let is_own = |part: &Batch| first_key(part).is_some_and(|key| self.is_on(id, key));
+        // A node that is cut off from the store starts blocks, and releases none.
+        let is_recent = |part: &Batch| matches!(part, Batch::Block(_)) && self.permit(part).is_ok();
+        let is_own = |part: &Batch| match id {
+            Some(id) => first_key(part).is_some_and(|key| self.is_on(id, key)),
+            None => is_recent(part),
+        };
         let parts = match self.split_by_primary(&batch) {
             Some(parts) => parts.into_iter().map(|(_, part)| part).collect(),
             None => vec![batch],

@@ -47,9 +47,9 @@ impl Nodes {
         assert_eq!(receipt.await, Ack::Durable);
     }
 
-    /// One more node over the same store and records.
-    pub async fn third(&self) -> App {
-        node(CATALOG, &self.store, &self.records, &self.clock).await
+    /// One more node over the same records, and a connection to the store.
+    pub async fn one_more(&self, store: &Remote) -> App {
+        node(CATALOG, store, &self.records, &self.clock).await
     }
 
     /// Moves the file of the records, which stay open.

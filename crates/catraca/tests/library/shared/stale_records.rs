@@ -52,7 +52,7 @@ async fn a_block_that_was_released_while_it_was_read_is_not_written() {
 #[tokio::test]
 async fn a_node_that_wrote_such_a_block_ends_it_when_it_learns_of_the_release() {
     let nodes = released_but_read().await;
-    let third = nodes.third().await;
+    let third = nodes.one_more(&nodes.store).await;
     assert_eq!(reason(&third).await, "blocked");
     nodes.here.heartbeat().await;
     third.heartbeat().await;
