@@ -124,7 +124,6 @@ impl NoticeBoard {
     }
 
     /// Whether a key was released at this instant or later, by any node, and not blocked since.
-    #[cfg(feature = "records")]
     pub fn is_released_since(&self, key: Key, at: Time) -> bool {
         self.0.lock().releases.by_key.get(&key).is_some_and(|release| release.at >= at)
     }

@@ -226,3 +226,27 @@ async fn a_release_after_a_slow_failover_ends_the_block_that_another_node_writes
         assert_eq!(reason(node, "login", "ip", ADDRESS).await, "ok");
     }
 }
+
+/// Regression: a node denied for a second more, because it had cached the block that another node
+/// had written again and then ended.
+#[tokio::test]
+async fn a_released_block_that_is_written_again_and_ended_is_not_cached() {
+    let (here, there, store, clock) = two_nodes().await;
+    let block = block_and_release([&here, &there], &clock).await;
+    clock.advance(secs(1));
+    let key = block.subject.key;
+    let proposal = BlockProposal::restore(block.block, clock.now());
+    store.apply(&Batch::Block(vec![(key, proposal)]), When::Store).await.unwrap();
+    for node in [&here, &there] {
+        assert_eq!(reason(node, "login", "ip", ADDRESS).await, "blocked");
+    }
+    store.apply(&Batch::Unblock(vec![key.into()]), When::Store).await.unwrap();
+    for node in [&here, &there] {
+        assert_ne!(reason(node, "login", "ip", ADDRESS).await, "blocked");
+        store.apply(&Batch::Unblock(vec![key.into()]), When::Store).await.unwrap();
+    }
+    store.fail(true);
+    for node in [&here, &there] {
+        assert_ne!(reason(node, "login", "ip", ADDRESS).await, "blocked", "nor known without it");
+    }
+}
