@@ -16,6 +16,8 @@ const GENEROUS_ACTS: Duration = Duration::from_secs(5);
 const GENEROUS_SHARE: usize = 10;
 /// After an act, every node obeys within this time.
 const ACTS: Duration = Duration::from_secs(1);
+/// What a node does that alone is cut off from the store has that much more time.
+pub const CUT_OFF_ACTS: Duration = Duration::from_secs(3);
 /// After the end of a fault of the records, blocks are durable again within this time.
 const RECORDS_RECOVER: Duration = Duration::from_secs(5);
 /// Without this many checks a second, of 800, a run has measured nothing.
@@ -62,8 +64,8 @@ pub struct Bounds {
     /// Whether acts during the fault count only from its end: nodes have no other way to each
     /// other.
     pub acts_wait: bool,
-    /// The node that is cut off from the store while others are not: what it does counts on them
-    /// from the end of the fault.
+    /// The node that is cut off from the store while others are not: what it does reaches them
+    /// through the records, within [`CUT_OFF_ACTS`].
     pub cut_off_node: Option<usize>,
     /// The node that is killed, whose callers have no answers until the end of the fault.
     pub dead_node: Option<usize>,
@@ -250,7 +252,8 @@ impl Bounds {
             words += " · acts count within 1 s after the end";
         }
         if self.cut_off_node.is_some() {
-            words += " · acts of the cut off node count within 1 s after the end";
+            let seconds = (CUT_OFF_ACTS + ACTS).as_secs();
+            words += &format!(" · acts of the cut off node count within {seconds} s");
         }
         if self.dead_node.is_some() {
             words += " · callers of the killed node have no answer until the end";

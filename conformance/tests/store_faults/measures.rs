@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::acts::ActFindings;
+use super::bounds::CUT_OFF_ACTS;
 use super::history::{CallerKind, DegradedAnswers, Excess, ObservedCheck, excess, used_up};
 use super::load::{BLOCKED, KEYS, LoadHistory, early_keys, limit_of};
 use super::lock_history::{LockFindings, RefusedLock};
@@ -122,9 +123,13 @@ impl Measures {
         let mut measures = Self {
             load: LoadFigures::new(history, rounds),
             acts: acts.findings(checks, |act| {
-                let waits = concerned.acts_wait || concerned.cut_off_node == Some(act.node);
-                let end = if waits { rounds[act.round].mended } else { Duration::ZERO };
-                act.acknowledged.max(end)
+                let mended = rounds[act.round].mended;
+                let from = match concerned.cut_off_node == Some(act.node) {
+                    true => mended.min(act.acknowledged + CUT_OFF_ACTS),
+                    false if concerned.acts_wait => mended,
+                    false => Duration::ZERO,
+                };
+                act.acknowledged.max(from)
             }),
             missing_blocks: concerned.missing_blocks,
             durable_blocks: acts.durable.len(),

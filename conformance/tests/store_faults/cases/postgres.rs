@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catraca_testkit::fault_proxy::Fault;
 
-use super::{AT_ONCE, NOTICED, OUTAGE};
+use super::{AT_ONCE, LONG_OUTAGE, NOTICED, OUTAGE};
 use crate::bounds::Bounds;
 use crate::lock_load::NAMES;
 use crate::run::{Case, run};
@@ -132,12 +132,12 @@ fn postgres_truncate() {
 #[test]
 fn postgres_partition() {
     let pair = || Some(PostgresPair::start(Replication::Asynchronous));
-    let fault = "one of three nodes is cut off without a word for 3 s";
+    let fault = "one of three nodes is cut off without a word for 8 s";
     let case = case("postgres_partition", fault);
     let cut = |pair: &mut PostgresPair| pair.set_wire(1, Fault::Silent);
     // Records are reached without the proxies.
     let bounds = Bounds { acts_wait: false, cut_off_node: Some(1), ..outage() };
-    run(case, pair, bounds, OUTAGE, cut, |p| p.set_wire(1, Fault::None));
+    run(case, pair, bounds, LONG_OUTAGE, cut, |p| p.set_wire(1, Fault::None));
 }
 
 #[test]

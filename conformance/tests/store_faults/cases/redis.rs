@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catraca_testkit::fault_proxy::Fault;
 
-use super::{AT_ONCE, NOTICED, OUTAGE};
+use super::{AT_ONCE, LONG_OUTAGE, NOTICED, OUTAGE};
 use crate::bounds::Bounds;
 use crate::lock_load::NAMES;
 use crate::run::{Case, run, run_on_nodes};
@@ -90,11 +90,11 @@ fn redis_partition() {
     let case = Case {
         name: "redis_partition",
         topology: TOPOLOGY,
-        fault: "one of three nodes is cut off without a word for 3 s",
+        fault: "one of three nodes is cut off without a word for 8 s",
     };
     let cut = |redis: &mut SingleRedis| redis.set_wire(1, Fault::Silent);
     let bounds = Bounds { cut_off_node: Some(1), ..outage() };
-    run(case, redis, bounds, OUTAGE, cut, |r| r.set_wire(1, Fault::None));
+    run(case, redis, bounds, LONG_OUTAGE, cut, |r| r.set_wire(1, Fault::None));
 }
 
 /// A node that dies has no part in what the others count.

@@ -21,6 +21,9 @@ pub const TEXT_MAX: usize = REASON_MAX;
 /// The longest time for which a query waits until the queued records are written.
 const BARRIER_WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// The longest time for which an act waits until it is on disk.
+const ACT_WAIT_MAX: Duration = Duration::from_secs(2);
+
 /// Shows that its owner holds the lock under which lists, facts and modes change.
 pub(super) type ChangeGuard<'a> = tokio::sync::MutexGuard<'a, ()>;
 
@@ -78,7 +81,17 @@ impl App {
         let Some(records) = &self.parts.records else { return Ok(false) };
         let note = RecordKind::Note(AuditNote { act: act.to_owned(), target });
         let receipt = records.record(vec![Record::operator(self.now(), by.name, by.why, note)]);
-        Ok(receipt.await.is_durable())
+        Ok(self.is_recorded(receipt).await)
+    }
+
+    /// Waits until the records of an act are on disk, for a bounded time: the act is in force, and a
+    /// database that hangs must not hold up its answer. Returns whether they are known to be.
+    pub(super) async fn is_recorded(&self, receipt: Receipt) -> bool {
+        if let Ok(ack) = tokio::time::timeout(ACT_WAIT_MAX, receipt).await {
+            return ack.is_durable();
+        }
+        self.parts.records.iter().for_each(|records| records.count_unconfirmed());
+        false
     }
 
     /// The records. Acts ask for them first: without records a change would be lost at a restart.
@@ -193,7 +206,7 @@ impl App {
         let receipt = records.record(changes);
         let local_changes = self.engine().local_changes();
         let number = local_changes.last();
-        let durable = receipt.await.is_durable();
+        let durable = self.is_recorded(receipt).await;
         match durable {
             // Before other nodes are notified: the next read of this node contains the change.
             true => {
@@ -232,14 +245,14 @@ impl App {
             local_changes.on_written(number);
         }
         // Its own history is as durable as its disk; the answer is about the store.
-        drop(receipt.await);
+        let _ = self.is_recorded(receipt).await;
         in_store
     }
 
     /// Waits until an act is recorded, or known not to be. Returns whether it is, and whether the
     /// act is durable: with records of each node, if the store has applied it.
     pub(super) async fn confirm_act(&self, receipt: ActReceipt) -> (bool, bool) {
-        let recorded = receipt.records.await.is_durable();
+        let recorded = self.is_recorded(receipt.records).await;
         let durable = if self.node_scope().is_some() { !receipt.is_local } else { recorded };
         (recorded, durable)
     }

@@ -181,8 +181,8 @@ impl RecordQueue {
 
     pub(super) fn refuse(&self, ack_sender: Option<AckSender>, why: &Arc<str>) {
         if let Some(ack_sender) = ack_sender {
-            self.counters.refused.add(1);
-            // The caller may have dropped its receipt.
+            // A caller that has dropped its receipt has its answer.
+            self.counters.refused.add(u64::from(!ack_sender.is_closed()));
             let _ = ack_sender.send(Ack::NotYet(Arc::clone(why)));
         }
     }

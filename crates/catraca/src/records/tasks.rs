@@ -63,6 +63,11 @@ impl Records {
         })
     }
 
+    /// Counts an act whose answer did not wait any longer for its records.
+    pub(crate) fn count_unconfirmed(&self) {
+        self.queue.counters.refused.add(1);
+    }
+
     /// Resolves once the records that are queued now are written, so that a query sees them; while
     /// the database is unavailable, at once. Unlike [`Records::flush`] it blocks no thread.
     pub fn barrier(&self) -> Receipt {

@@ -4,11 +4,16 @@ use std::sync::atomic::Ordering;
 
 use catraca_core::batch::{Batch, CheckBatch, CheckReply, Reply};
 use catraca_core::cell::Block;
+use catraca_core::time::Span;
 
 use super::SharedDriver;
 use crate::engine::{Exchange, FailureModes, ReplySource, StoreReply, local_charge};
 use crate::error::Error;
 use crate::store::StoreError;
+
+/// A block that a node wrote to the store again is ended within this time after its release. Until
+/// then no node keeps it from a reply.
+const RELEASE_SETTLES: Span = Span::from_secs(5);
 
 impl SharedDriver {
     pub(super) async fn apply_check<X: Exchange>(
@@ -74,8 +79,11 @@ impl SharedDriver {
 
     fn update_blocks(&self, check: &CheckBatch, reply: &CheckReply) {
         let here = self.engine.now();
+        let settled = reply.now.before(RELEASE_SETTLES);
         for (row, row_reply) in check.rows.iter().zip(&reply.rows).filter(|(row, _)| !row.shadow) {
             match &row_reply.block {
+                // Perhaps another node wrote it again, and is about to end it.
+                Some(_) if self.notices.is_released_since(row.key, settled) => {}
                 Some(block) => {
                     if self.block_cache.insert(row, row_reply, here, reply.now) {
                         let until = self.to_local_time(block.until, reply.now);

@@ -21,9 +21,10 @@ use crate::supervise::catch_panic;
 
 /// How old a release may be that a store has lost, for example by a failover.
 const LOST_MAX: Span = Span::from_secs(3_600);
-/// The pause between reads of the records while the store is unavailable, and after one that
-/// failed.
+/// The pause between reads of the records while the store is unavailable, while another node seems
+/// to be cut off from it, and after one that failed.
 const READ_PAUSE: Span = Span::from_millis(400);
+const READ_PAUSE_IN_USE: Span = Span::from_secs(1);
 const READ_PAUSE_FAILED: Span = Span::from_secs(5);
 /// How long a heartbeat waits for a read that it has started.
 const READ_WAIT: Duration = Duration::from_secs(1);
@@ -54,8 +55,7 @@ struct ReadsState {
     last_progress: Option<Instant>,
     /// Whether changes of other nodes must be read.
     changes_due: bool,
-    /// While the store is unavailable: whether the latest changes and blocks must be read, and not
-    /// before which instant again.
+    /// Whether the latest changes and blocks must be read, and not before which instant again.
     recent_due: bool,
     next_recent: Time,
     /// The primaries that have lost data and must get what the records have.
@@ -124,9 +124,9 @@ impl SharedDriver {
         }
     }
 
-    /// While the store is unavailable, the records are the way on which blocks, lists, facts and
-    /// modes of other nodes arrive.
-    pub(super) async fn follow_records_without_store(self: &Arc<Self>) {
+    /// While the store is unavailable here, or another node seems to be cut off from it, the records
+    /// are the way on which blocks, lists, facts and modes of other nodes arrive.
+    pub(super) async fn follow_recent_records(self: &Arc<Self>) {
         if self.records.get().is_none() {
             return;
         }
@@ -153,7 +153,8 @@ impl SharedDriver {
             let read = tokio::spawn(async move {
                 let read = catch_panic(driver.read(goal)).await;
                 let read = read.unwrap_or_else(Err);
-                driver.reads.end(goal, read, driver.engine.now())
+                let pause = if driver.is_up() { READ_PAUSE_IN_USE } else { READ_PAUSE };
+                driver.reads.end(goal, read, driver.engine.now(), pause)
             });
             // Dropping the handle does not stop the read.
             let ended = tokio::time::timeout_at(until.into(), read).await;
@@ -265,8 +266,9 @@ impl RecordsReads {
         Some(goal)
     }
 
-    /// A read has ended; returns whether it succeeded.
-    fn end(&self, goal: ReadGoal, read: Result<(), String>, now: Time) -> bool {
+    /// A read has ended, and the latest changes are not read again before a pause; returns whether
+    /// it succeeded.
+    fn end(&self, goal: ReadGoal, read: Result<(), String>, now: Time, pause: Span) -> bool {
         let mut state = self.state.lock();
         state.running = None;
         let is_read = read.is_ok();
@@ -274,7 +276,7 @@ impl RecordsReads {
         match goal {
             ReadGoal::Changes => state.changes_due |= !is_read,
             ReadGoal::Recent => {
-                let pause = if is_read { READ_PAUSE } else { READ_PAUSE_FAILED };
+                let pause = if is_read { pause } else { READ_PAUSE_FAILED };
                 state.next_recent = now.after(pause);
             }
             ReadGoal::Primary(id, request) => {

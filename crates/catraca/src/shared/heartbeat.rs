@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use catraca_core::batch::{Batch, UnblockRow};
 use catraca_core::cell::Block;
 use catraca_core::digest::Key;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Span;
 use parking_lot::Mutex;
 
 use super::SharedDriver;
 use super::exchange_notices::EXCHANGE_TIME;
-use super::primaries::{PrimaryState, UnavailablePrimary};
-use super::unsynced_blocks::{BATCH, blocks_to_batch};
+use super::primaries::{CallTimes, PrimaryState, UnavailablePrimary};
+use super::unsynced_blocks::{BATCH, blocks_to_batch, ends_of};
 use crate::store::{PrimaryId, PrimaryReport, StoreError, StoreStatus, When};
 use crate::supervise::supervise;
 
@@ -118,10 +118,11 @@ impl LastHeartbeat {
 impl SharedDriver {
     /// One heartbeat. [`run_heartbeat`] calls it; tests may call it themselves.
     pub async fn heartbeat(self: &Arc<Self>) -> HeartbeatReport {
-        let here = self.engine.now();
         #[cfg(feature = "records")]
         self.publish_late_changes().await;
+        let sent = self.engine.now();
         let mut reports = self.store.primary_statuses().await;
+        let call = CallTimes { sent, received: self.engine.now() };
         let present: BTreeSet<PrimaryId> = reports.iter().map(|report| report.primary).collect();
         self.primaries.retain(&present);
         #[cfg(feature = "records")]
@@ -136,7 +137,7 @@ impl SharedDriver {
         reports.sort_by_key(|report| self.has_restarted(report));
         let mut lost_data = false;
         for report in reports {
-            lost_data |= self.visit_primary(report, here, &mut heartbeat).await;
+            lost_data |= self.visit_primary(report, call, &mut heartbeat).await;
         }
         if status.is_some() && self.publish_error.load().is_some() {
             self.publish_change().await;
@@ -149,8 +150,8 @@ impl SharedDriver {
         }
         self.notices.forget_old(self.store_now());
         #[cfg(feature = "records")]
-        if status.is_none() || self.notice_error.load().is_some() {
-            self.follow_records_without_store().await;
+        if status.is_none() || self.notice_error.load().is_some() || self.peers.any_silent() {
+            self.follow_recent_records().await;
         }
         let read = match status {
             Some(status) => self.read_changes(status, lost_data).await,
@@ -182,14 +183,14 @@ impl SharedDriver {
     async fn visit_primary(
         self: &Arc<Self>,
         report: PrimaryReport,
-        here: Time,
+        call: CallTimes,
         heartbeat: &mut HeartbeatReport,
     ) -> bool {
         let id = report.primary;
         let primary = self.primaries.get(id);
         let was_down = !primary.breaker.is_closed();
         let synchronized = match report.status {
-            Ok(status) => self.synchronize(id, &primary, status, here, heartbeat).await,
+            Ok(status) => self.synchronize(id, &primary, status, call, heartbeat).await,
             Err(error) => Err(error),
         };
         let lost_data = matches!(synchronized, Ok(true));
@@ -221,11 +222,14 @@ impl SharedDriver {
         id: PrimaryId,
         primary: &PrimaryState,
         status: StoreStatus,
-        here: Time,
+        call: CallTimes,
         heartbeat: &mut HeartbeatReport,
     ) -> Result<bool, StoreError> {
-        let before = primary.last_status.lock().map_or(status, |(before, _)| before);
-        let restarted = before.incarnation != status.incarnation;
+        let before = *primary.last_status.lock();
+        let restarted = before.is_some_and(|(last, _)| last.incarnation != status.incarnation);
+        // Before anything is written: what is written again is compared with releases by its time.
+        let clock_offset = call.clock_offset(status.now, before.map(|(_, offset)| offset));
+        primary.last_status.lock().iter_mut().for_each(|(_, offset)| *offset = clock_offset);
         let uncertain = self.undo_uncertain_acts(id).await?;
         if restarted || uncertain {
             let why = "the store may have lost data; all blocks are written to it first";
@@ -242,7 +246,6 @@ impl SharedDriver {
             written?;
         }
         self.write_unsynced_blocks(id).await?;
-        let clock_offset = status.now.micros() - here.micros();
         *primary.last_status.lock() = Some((status, clock_offset));
         heartbeat.restarted |= restarted;
         heartbeat.clock_skewed |= clock_offset.abs() >= SKEW_MAX.micros();
@@ -297,7 +300,7 @@ impl SharedDriver {
             let batch = blocks_to_batch(chunk, self.engine.now());
             let written = self.store.apply(&batch, When::Store).await;
             // Also after an error: the store may have applied it.
-            self.note_written(chunk);
+            self.note_written(ends_of(chunk));
             written?;
         }
         Ok(())
@@ -310,7 +313,7 @@ impl SharedDriver {
         while let Some(blocks) = batches.next() {
             let batch: Batch = blocks_to_batch(&blocks, self.engine.now());
             let written = self.store.apply(&batch, When::Store).await;
-            self.note_written(&blocks);
+            self.note_written(ends_of(&blocks));
             let error = match written {
                 Ok(_) => continue,
                 // A key that is being moved must not hold up the others.
@@ -334,7 +337,9 @@ impl SharedDriver {
         let mut blocks = blocks.into_iter();
         while let Some((key, block)) = blocks.next() {
             let batch = blocks_to_batch(&[(key, block.clone())], self.engine.now());
-            match self.store.apply(&batch, When::Store).await {
+            let written = self.store.apply(&batch, When::Store).await;
+            self.note_written([(key, block.until)]);
+            match written {
                 Ok(_) => {}
                 Err(StoreError::Moving { .. }) => self.add_unsynced(key, block, true),
                 Err(error) => {

@@ -123,6 +123,11 @@ impl NoticeBoard {
         self.0.lock().is_news(notice)
     }
 
+    /// Whether a key was released at this instant or later, by any node, and not blocked since.
+    pub fn is_released_since(&self, key: Key, at: Time) -> bool {
+        self.0.lock().releases.by_key.get(&key).is_some_and(|release| release.at >= at)
+    }
+
     /// Publishes the releases of the last hour again: the store may have lost their notices, and a
     /// node that has not read them would bring the blocks back.
     pub fn publish_releases_again(&self, now: Time) {

@@ -7,6 +7,9 @@ use parking_lot::Mutex;
 
 /// A node that was silent for longer is not alive.
 const LIVE: Span = Span::from_secs(5);
+/// A node that was silent for longer may be cut off from the store, and act nevertheless.
+#[cfg(feature = "records")]
+const SILENT: Span = Span::from_secs(1);
 /// A node that was silent for longer is removed from the store.
 const GONE: Span = Span::from_secs(60);
 /// How long revisions may differ: nodes that are deployed together do not reload at one instant.
@@ -46,6 +49,9 @@ pub(super) struct Peers(Mutex<PeersState>);
 struct PeersState {
     /// The other live nodes.
     live: Vec<NodeState>,
+    /// Whether another node is silent and not gone.
+    #[cfg(feature = "records")]
+    any_silent: bool,
     /// Since when a live node has another revision.
     differ_since: Option<Time>,
     /// Why that is a problem, when it has lasted.
@@ -68,7 +74,16 @@ impl Peers {
             }
         }
         live.sort_by(|a, b| a.name.cmp(&b.name));
+        #[cfg(feature = "records")]
+        let any_silent = nodes.iter().filter(|(id, _)| id != own).any(|(_, line)| {
+            let silent_for = NodeState::from_line(line).map(|state| now.since(state.at));
+            silent_for.is_some_and(|time| time > SILENT && time <= GONE)
+        });
         let mut state = self.0.lock();
+        #[cfg(feature = "records")]
+        {
+            state.any_silent = any_silent;
+        }
         let different: Vec<&NodeState> =
             live.iter().filter(|peer| peer.revision != revision).collect();
         let since = match different.is_empty() {
@@ -85,6 +100,12 @@ impl Peers {
     /// Removes and returns the ids of nodes that are gone.
     pub fn take_gone(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().gone)
+    }
+
+    /// Whether another node has published nothing for a second, and less than a minute.
+    #[cfg(feature = "records")]
+    pub fn any_silent(&self) -> bool {
+        self.0.lock().any_silent
     }
 
     /// How many nodes are alive, with this one.
@@ -155,6 +176,12 @@ mod tests {
         peers.update("id-a", "r1", &nodes, NOW);
         assert_eq!(peers.take_gone(), ["id-c", "x"]);
         assert_eq!((peers.count(), peers.names().len()), (1, 0));
+        #[cfg(feature = "records")]
+        {
+            assert!(peers.any_silent());
+            peers.update("id-a", "r1", &[nodes[1].clone(), line("d", "r1", NOW)], NOW);
+            assert!(!peers.any_silent(), "one is gone, and one is alive");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use catraca_core::time::Time;
 use parking_lot::{Mutex, RwLock};
 
 use super::breaker::Breaker;
@@ -47,6 +48,24 @@ pub(super) struct PrimaryState {
     pub needs_all_blocks: AtomicBool,
 }
 
+/// When a call to a primary was sent and its reply was there, by this node's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallTimes {
+    pub sent: Time,
+    pub received: Time,
+}
+
+impl CallTimes {
+    /// How far the clock of a primary is ahead, if it was `now` there during this call: the offset
+    /// before, unless that is impossible. While a primary is replaced, a call may take a second,
+    /// and notices of this node must not be dated a second ahead by that.
+    pub fn clock_offset(self, now: Time, before: Option<i64>) -> i64 {
+        let largest = now.micros() - self.sent.micros();
+        let least = now.micros() - self.received.micros();
+        before.unwrap_or(largest).clamp(least.min(largest), largest)
+    }
+}
+
 impl Primaries {
     /// The state of a primary; a new one is in use.
     pub fn get(&self, id: PrimaryId) -> Arc<PrimaryState> {
@@ -80,5 +99,23 @@ impl Primaries {
             status.map(|(_, clock_offset)| clock_offset)
         });
         offsets.max_by_key(|offset| offset.unsigned_abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_call_does_not_move_the_clock_offset() {
+        let offset = |sent, received, before| {
+            let [sent, received, now] = [sent, received, 1_000].map(Time::from_micros);
+            CallTimes { sent, received }.clock_offset(now, before)
+        };
+        assert_eq!(offset(990, 1_005, None), 10);
+        assert_eq!(offset(200, 1_005, Some(3)), 3, "it took long");
+        assert_eq!(offset(990, 1_005, Some(300)), 10, "a clock was set");
+        assert_eq!(offset(990, 1_005, Some(-300)), -5);
+        assert_eq!(offset(1_100, 900, Some(3)), -100, "this node's clock was set back meanwhile");
     }
 }

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::SharedDriver;
 use super::follow_records::RecordsFollower;
+use super::stale_blocks::CLOCK_ERROR;
 use crate::engine::{ResumeBatches, ResumeError, ResumeSummary};
 use crate::error::Error;
 use crate::records::{Records, RecordsError, RestoreScope, RestoredItem};
@@ -31,7 +32,8 @@ pub(super) enum RestoreGoal {
     Primary(PrimaryId),
     /// The changes of other nodes, for this node alone.
     Changes,
-    /// The latest changes and blocks of other nodes, for this node alone.
+    /// The latest changes and blocks of other nodes, for this node, and the blocks for the primaries
+    /// that are in use.
     Recent,
 }
 
@@ -105,6 +107,8 @@ impl SharedDriver {
             RestoreScope::Recent => records.restore_recent(now, since, visit),
         });
         let mut modes = BTreeMap::new();
+        // A release that was applied before that, and recorded after it, counts too.
+        let read_at = now.before(CLOCK_ERROR);
         while let Some(items) = messages.recv().await {
             self.reads.on_progress();
             for item in items? {
@@ -112,13 +116,13 @@ impl SharedDriver {
                     modes.insert(policy.clone(), (*at, *mode));
                 }
                 for batch in batches.add(item) {
-                    self.apply_batch(&mut batches, target, batch).await?;
+                    self.apply_batch(&mut batches, target, batch, read_at).await?;
                 }
             }
         }
         read_to_end(reader).await?;
         for batch in batches.finish() {
-            self.apply_batch(&mut batches, target, batch).await?;
+            self.apply_batch(&mut batches, target, batch, read_at).await?;
         }
         let summary = self.engine.conclude_read(batches, &read);
         self.on_modes_read(modes);
@@ -131,7 +135,9 @@ impl SharedDriver {
         batches: &mut ResumeBatches,
         target: RestoreGoal,
         batch: Batch,
+        read_at: Time,
     ) -> Result<(), Error> {
+        let batch = self.without_released(batch, read_at);
         self.mirror(&batch);
         if matches!(batch, Batch::Unblock(_) | Batch::Reset(_)) {
             batch.each_key(|key| {
@@ -140,7 +146,9 @@ impl SharedDriver {
         }
         let batch = batches.limit_releases(batch);
         for part in self.parts_for(target, batch) {
-            let reply = self.store.apply(&part, When::Store).await?;
+            let reply = self.store.apply(&part, When::Store).await;
+            self.note_restored(&part, read_at);
+            let reply = reply?;
             batches.count_left_out(&part, &reply);
         }
         Ok(())
@@ -149,11 +157,17 @@ impl SharedDriver {
     /// The parts of a batch that the store must get.
     fn parts_for(&self, target: RestoreGoal, batch: Batch) -> Vec<Batch> {
         let id = match target {
-            RestoreGoal::Changes | RestoreGoal::Recent => return Vec::new(),
+            RestoreGoal::Changes => return Vec::new(),
             RestoreGoal::WholeStore => return vec![batch],
-            RestoreGoal::Primary(id) => id,
+            RestoreGoal::Recent => None,
+            RestoreGoal::Primary(id) => Some(id),
         };
-        let is_own = |part: &Batch| first_key(part).is_some_and(|key| self.is_on(id, key));
+        // A node that is cut off from the store starts blocks, and releases none.
+        let is_recent = |part: &Batch| matches!(part, Batch::Block(_)) && self.permit(part).is_ok();
+        let is_own = |part: &Batch| match id {
+            Some(id) => first_key(part).is_some_and(|key| self.is_on(id, key)),
+            None => is_recent(part),
+        };
         let parts = match self.split_by_primary(&batch) {
             Some(parts) => parts.into_iter().map(|(_, part)| part).collect(),
             None => vec![batch],

@@ -6,9 +6,8 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use catraca_core::batch::{Batch, UnblockRow};
-use catraca_core::cell::Block;
 use catraca_core::digest::Key;
-use catraca_core::time::Time;
+use catraca_core::time::{Span, Time};
 
 use super::SharedDriver;
 use super::exchange_notices::{NOTICES_MAX, shift};
@@ -18,6 +17,9 @@ use crate::store::When;
 
 /// The most blocks that must still be ended in the store: as many as there are notices.
 const STALE_MAX: usize = NOTICES_MAX as usize;
+/// How far the estimates of the store's clock by two nodes may differ: a release that was made up to
+/// this time after a block was written again ends it, too.
+pub(super) const CLOCK_ERROR: Span = Span::from_secs(2);
 /// The most blocks that were written to the store and are remembered.
 const WRITTEN_MAX: usize = 1_000_000;
 
@@ -32,16 +34,50 @@ pub(super) struct WrittenBlocks {
 
 impl SharedDriver {
     /// Remembers blocks that were written to the store, or may have been.
-    pub(super) fn note_written(&self, blocks: &[(Key, Block)]) {
+    pub(super) fn note_written(&self, blocks: impl IntoIterator<Item = (Key, Time)>) {
         let now = self.engine.now();
         let mut written = self.written_blocks.lock();
         written.at = self.store_now();
-        if written.ends.len() + blocks.len() > WRITTEN_MAX {
-            written.ends.retain(|_, until| *until > now);
+        for (key, until) in blocks {
+            if written.ends.len() >= WRITTEN_MAX {
+                written.ends.retain(|_, until| *until > now);
+            }
+            if written.ends.len() < WRITTEN_MAX {
+                written.ends.insert(key, until);
+            }
         }
-        let room = WRITTEN_MAX.saturating_sub(written.ends.len());
-        let ends = blocks.iter().take(room).map(|(key, block)| (*key, block.until));
-        written.ends.extend(ends);
+    }
+
+    /// Notes the blocks of the records that were written to the store, or may have been. Of keys
+    /// that were released since the records were read, they are ended.
+    #[cfg(feature = "records")]
+    pub(super) fn note_restored(&self, batch: &Batch, read_at: Time) {
+        let Batch::Block(rows) = batch else { return };
+        let now = self.engine.now();
+        let ends = rows.iter().map(|(key, proposal)| (*key, now.after(proposal.penalty.length(0))));
+        let (released, others): (Vec<_>, Vec<_>) =
+            ends.partition(|(key, _)| self.notices.is_released_since(*key, read_at));
+        self.note_written(others);
+        released.into_iter().for_each(|(key, until)| self.add_stale(key, until));
+    }
+
+    /// Without the blocks of keys that were released since the records were read.
+    #[cfg(feature = "records")]
+    pub(super) fn without_released(&self, batch: Batch, read_at: Time) -> Batch {
+        let Batch::Block(mut rows) = batch else { return batch };
+        rows.retain(|(key, _)| !self.notices.is_released_since(*key, read_at));
+        Batch::Block(rows)
+    }
+
+    /// `until` is by the clock of this node.
+    fn add_stale(&self, key: Key, until: Time) {
+        let clock_offset = self.primaries.clock_offset().unwrap_or(0);
+        let mut stale = self.stale_blocks.lock();
+        if stale.len() < STALE_MAX {
+            stale.push(UnblockRow { key, only_until: Some(shift(until, clock_offset)) });
+        } else {
+            self.dropped_stale.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Notes the blocks that this node wrote to the store after another node had released them. A
@@ -51,16 +87,11 @@ impl SharedDriver {
         if written.ends.is_empty() {
             return;
         }
-        let clock_offset = self.primaries.clock_offset().unwrap_or(0);
-        let mut stale = self.stale_blocks.lock();
-        let written_at = written.at;
-        for notice in news.iter().filter(|notice| notice.at <= written_at) {
+        let latest = written.at.after(CLOCK_ERROR);
+        for notice in news.iter().filter(|notice| notice.at <= latest) {
             let NoticeContent::Freed(key) = notice.content else { continue };
-            let Some(until) = written.ends.remove(&key) else { continue };
-            if stale.len() < STALE_MAX {
-                stale.push(UnblockRow { key, only_until: Some(shift(until, clock_offset)) });
-            } else {
-                self.dropped_stale.fetch_add(1, Ordering::Relaxed);
+            if let Some(until) = written.ends.remove(&key) {
+                self.add_stale(key, until);
             }
         }
     }

@@ -112,6 +112,11 @@ fn insert(blocks: &mut HashMap<Key, UnsyncedBlock>, key: Key, unsynced: Unsynced
     }
 }
 
+/// The key and the end of each block.
+pub(super) fn ends_of(blocks: &[(Key, Block)]) -> impl Iterator<Item = (Key, Time)> {
+    blocks.iter().map(|(key, block)| (*key, block.until))
+}
+
 /// The batch that writes blocks to a store.
 pub(super) fn blocks_to_batch(blocks: &[(Key, Block)], now: Time) -> Batch {
     let row = |(key, block): &(Key, Block)| (*key, BlockProposal::restore(block.clone(), now));

@@ -22,4 +22,6 @@ mod rule_conflicts;
 mod same_as_local;
 #[cfg(feature = "records")]
 mod second_way;
+#[cfg(feature = "records")]
+mod stale_records;
 mod store_recovery;

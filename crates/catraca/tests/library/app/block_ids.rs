@@ -10,7 +10,7 @@ use catraca::core::cell::block::Block;
 use catraca::event::{BlockEvent, Event};
 use catraca::records::{BlockQuery, BlockRow, Incomplete};
 use catraca::store::{Store, When};
-use catraca::{App, BlockProposal, ManualClock, Memory, Span, Time};
+use catraca::{App, BlockProposal, ManualClock, Memory, Span, Subject, Time};
 
 use super::helpers::{ANA, Nodes, RecordsFile, START, app_with_clock, builder, check};
 
@@ -69,6 +69,25 @@ async fn a_query_that_does_not_wait_any_longer_for_the_records_is_reported() {
     drop(other_writer);
     file.records.flush().unwrap();
     assert_eq!(active_blocks(&app).await.len(), 1);
+}
+
+/// Regression: while a database hung, an act was answered when its connection timed out.
+#[tokio::test(start_paused = true)]
+async fn an_act_does_not_wait_longer_than_two_seconds_for_the_records() {
+    let file = RecordsFile::new();
+    let app = app_with_clock(&file, &ManualClock::at(START));
+    assert!(active_blocks(&app).await.is_empty());
+    let other_writer = file.hold_writes();
+    let subject = Subject::from([("ip", "192.0.2.9")]);
+    let proposal = BlockProposal::by_operator(Span::from_secs(600), None);
+    let begun = tokio::time::Instant::now();
+    let blocked = app.block(&ANA, "default", "login", &subject, proposal).await.unwrap();
+    assert!(!blocked.durable);
+    assert_eq!(begun.elapsed().as_secs(), 2);
+    assert_eq!(file.records.health().refused, 1);
+    drop(other_writer);
+    file.records.flush().unwrap();
+    assert_eq!(active_blocks(&app).await.len(), 1, "it was queued");
 }
 
 #[tokio::test]

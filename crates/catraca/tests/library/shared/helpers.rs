@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::RwLock;
@@ -35,6 +35,8 @@ struct Server {
     is_moving: AtomicBool,
     refuses_changes: AtomicBool,
     refuses_notices: AtomicBool,
+    /// In microseconds.
+    status_delay: AtomicI64,
     trips: AtomicU64,
     changes: AtomicU64,
     incarnation: AtomicU64,
@@ -78,6 +80,7 @@ impl Remote {
             is_moving: AtomicBool::new(false),
             refuses_changes: AtomicBool::new(false),
             refuses_notices: AtomicBool::new(false),
+            status_delay: AtomicI64::new(0),
             trips: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             incarnation: AtomicU64::new(1),
@@ -125,6 +128,11 @@ impl Remote {
     /// Refuses to exchange notices.
     pub fn refuse_notices(&self, refuses: bool) {
         self.0.refuses_notices.store(refuses, Ordering::SeqCst);
+    }
+
+    /// Takes this long until it reads its clock for a status.
+    pub fn delay_status(&self, delay: Span) {
+        self.0.status_delay.store(delay.micros(), Ordering::SeqCst);
     }
 
     /// Reports from now on that its keys are sharded over servers.
@@ -203,6 +211,8 @@ impl SharedStore for Remote {
     fn status(&self) -> StoreFuture<'_, StoreStatus> {
         Box::pin(async {
             self.reach()?;
+            let delay = self.0.status_delay.load(Ordering::SeqCst);
+            self.0.clock.advance(Span::from_micros(delay));
             let changes = self.0.changes.load(Ordering::SeqCst);
             let incarnation = self.0.incarnation.load(Ordering::SeqCst);
             Ok(StoreStatus { changes, now: self.0.clock.now(), incarnation })

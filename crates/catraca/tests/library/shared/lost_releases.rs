@@ -202,3 +202,51 @@ async fn a_release_that_arrives_late_ends_only_the_block_that_was_written_again(
     clock.advance(secs(2));
     assert_eq!(reason(&third, "login", "ip", ADDRESS).await, "blocked", "the store has it");
 }
+
+/// Regression: a node whose first call to a new primary took a second dated its notices a second
+/// ahead, and a block that another node had written again outlasted the release of it.
+#[tokio::test]
+async fn a_release_after_a_slow_failover_ends_the_block_that_another_node_writes_again() {
+    let (here, there, store, clock) = two_nodes().await;
+    reason(&here, "login", "ip", ADDRESS).await;
+    reason(&here, "login", "ip", ADDRESS).await;
+    beat(&clock, &here, &there).await;
+    here.records.flush().unwrap();
+    let block = here.app.blocks(BlockQuery::default()).await.unwrap().rows.remove(0).row;
+    store.restart();
+    store.delay_status(secs(1));
+    here.app.heartbeat().await;
+    assert_eq!(here.app.shared_stats().unwrap().clock_offset, Some(0));
+    store.delay_status(Span::ZERO);
+    assert!(here.app.release(&ANA, block.id, None, false).await.unwrap().durable);
+    there.app.heartbeat().await;
+    beat(&clock, &here, &there).await;
+    for node in [&here, &there] {
+        clock.advance(secs(61));
+        assert_eq!(reason(node, "login", "ip", ADDRESS).await, "ok");
+    }
+}
+
+/// Regression: a node denied for a second more, because it had cached the block that another node
+/// had written again and then ended.
+#[tokio::test]
+async fn a_released_block_that_is_written_again_and_ended_is_not_cached() {
+    let (here, there, store, clock) = two_nodes().await;
+    let block = block_and_release([&here, &there], &clock).await;
+    clock.advance(secs(1));
+    let key = block.subject.key;
+    let proposal = BlockProposal::restore(block.block, clock.now());
+    store.apply(&Batch::Block(vec![(key, proposal)]), When::Store).await.unwrap();
+    for node in [&here, &there] {
+        assert_eq!(reason(node, "login", "ip", ADDRESS).await, "blocked");
+    }
+    store.apply(&Batch::Unblock(vec![key.into()]), When::Store).await.unwrap();
+    for node in [&here, &there] {
+        assert_ne!(reason(node, "login", "ip", ADDRESS).await, "blocked");
+        store.apply(&Batch::Unblock(vec![key.into()]), When::Store).await.unwrap();
+    }
+    store.fail(true);
+    for node in [&here, &there] {
+        assert_ne!(reason(node, "login", "ip", ADDRESS).await, "blocked", "nor known without it");
+    }
+}

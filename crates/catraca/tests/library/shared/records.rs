@@ -47,6 +47,11 @@ impl Nodes {
         assert_eq!(receipt.await, Ack::Durable);
     }
 
+    /// One more node over the same records, and a connection to the store.
+    pub async fn one_more(&self, store: &Remote) -> App {
+        node(CATALOG, store, &self.records, &self.clock).await
+    }
+
     /// Moves the file of the records, which stay open.
     pub fn move_records_away(&self) {
         let folder = &self.folder.0;

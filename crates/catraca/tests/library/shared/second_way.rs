@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use catraca::core::policy::Mode;
-use catraca::records::ListName;
+use catraca::records::{BlockQuery, ListName};
 use catraca::{App, BlockProposal, Check, Span, Subject};
 
 use super::records::{ANA, nodes, range};
@@ -99,4 +99,43 @@ async fn a_mode_that_arrived_as_a_notice_does_not_outlast_a_later_one_of_the_rec
         nodes.there.heartbeat().await;
         assert_eq!(nodes.there.engine().mode_override("login"), later);
     }
+}
+
+/// Regression: blocks and modes of a node that alone was cut off from the store were unknown on the
+/// others until it was back, although all could reach the records.
+#[tokio::test]
+async fn what_a_node_does_that_is_cut_off_alone_arrives_through_the_records() {
+    let nodes = nodes().await;
+    let link = nodes.store.new_link();
+    let alone = nodes.one_more(&link).await;
+    for node in [&alone, &nodes.here, &nodes.there] {
+        node.heartbeat().await;
+    }
+    link.cut(true);
+    for _ in 0..3 {
+        alone.heartbeat().await;
+    }
+    let subject = Subject::from([("ip", "192.0.2.1")]);
+    let proposal = BlockProposal::by_operator(Duration::from_secs(600), None);
+    let blocked = alone.block(&ANA, "default", "login", &subject, proposal).await.unwrap();
+    assert!(blocked.durable);
+    alone.set_mode(&ANA, "login", Some(Mode::Shadow)).await.unwrap();
+    alone.set_mode(&ANA, "login", Some(Mode::Enforce)).await.unwrap();
+    assert_eq!(reason(&nodes.here, "192.0.2.1").await, "ok");
+    nodes.clock.advance(Span::from_millis(1_500));
+    nodes.here.heartbeat().await;
+    assert_eq!(nodes.here.engine().mode_override("login"), Some(Mode::Enforce));
+    for node in [&nodes.here, &nodes.there] {
+        let call = Check::new("login", [("ip", "192.0.2.1")]);
+        let decision = node.check(&call).await.unwrap();
+        assert_eq!((decision.reason.as_str(), decision.degraded), ("blocked", false));
+    }
+    let block = nodes.here.blocks(BlockQuery::default()).await.unwrap().rows.remove(0).row;
+    assert!(nodes.here.release(&ANA, block.id, None, false).await.unwrap().durable);
+    for _ in 0..3 {
+        nodes.clock.advance(Span::from_millis(1_500));
+        nodes.here.heartbeat().await;
+        nodes.there.heartbeat().await;
+    }
+    assert_ne!(reason(&nodes.here, "192.0.2.1").await, "blocked");
 }
