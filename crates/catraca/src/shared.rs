@@ -96,6 +96,8 @@ pub(crate) struct SharedDriver {
     node_name: OnceLock<String>,
     /// The notices to and from other nodes.
     notices: NoticeBoard,
+    /// Held while notices are taken and sent, so that they arrive in their order.
+    publishing: tokio::sync::Mutex<()>,
     /// Why notices could not be exchanged, if so.
     notice_error: ArcSwapOption<String>,
     /// Notices since the start that this node cannot read.
@@ -202,6 +204,7 @@ impl SharedDriver {
             agreement_error: ArcSwapOption::empty(),
             heartbeats: Default::default(),
             agreement: Mutex::default(),
+            publishing: tokio::sync::Mutex::default(),
             written_blocks: Mutex::default(),
             stale_blocks: Mutex::default(),
             dropped_stale: AtomicU64::new(0),

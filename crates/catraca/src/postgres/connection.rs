@@ -34,8 +34,11 @@ pub(crate) async fn connect(
 /// Asks the hosts of the URL for their timelines until it is dropped, so that connections leave a
 /// primary that was replaced. A URL with one host has nothing to compare with.
 pub(crate) async fn watch_hosts(url: DatabaseUrl, connect_timeout: Duration) {
+    if !url.has_several_hosts() {
+        return;
+    }
     let mut watches = JoinSet::new();
-    for host in url.hosts.iter().filter(|_| url.has_several_hosts()).cloned() {
+    for host in url.hosts.clone() {
         let url = url.clone();
         watches.spawn(supervise("postgres host watch", move || {
             primary::watch_host(url.clone(), host.clone(), connect_timeout)

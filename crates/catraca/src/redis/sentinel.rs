@@ -130,10 +130,8 @@ impl Sentinels {
                 if let Entry::Vacant(entry) = followed.entry(address) {
                     let address = entry.key().clone();
                     let sentinels = Arc::clone(&self);
-                    let link = supervise("sentinel link", move || {
-                        Arc::clone(&sentinels).follow(address.clone())
-                    });
-                    entry.insert(links.spawn(link));
+                    let follow = move || Arc::clone(&sentinels).follow(address.clone());
+                    entry.insert(links.spawn(supervise("sentinel link", follow)));
                 }
             }
             self.discovered.notified().await;

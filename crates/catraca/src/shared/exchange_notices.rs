@@ -224,16 +224,32 @@ impl SharedDriver {
     /// Publishes a notice now; returns whether the store has it. If not, a heartbeat publishes it.
     #[cfg(feature = "records")]
     pub(super) async fn publish_now(&self, notice: Notice) -> bool {
-        // The notices in the reply are left to the next heartbeat.
-        let is_published = self.primaries.any_in_use()
-            && self
-                .send_notices(std::slice::from_ref(&notice), &self.notices.read_to())
-                .await
-                .is_ok();
-        if !is_published {
+        if !self.primaries.any_in_use() {
             self.notices.add(notice);
+            return false;
         }
-        is_published
+        let publishing = self.publishing.lock().await;
+        // After the notices that wait: an erasure keeps active blocks, so that nodes must learn of
+        // the releases before it first.
+        loop {
+            let mut own = self.notices.take(NOTICES_PER_MESSAGE - 1);
+            let is_last = own.len() < NOTICES_PER_MESSAGE - 1;
+            if is_last {
+                own.push(notice.clone());
+            }
+            // The notices in the reply are left to the next heartbeat.
+            if self.send_notices(&own, &self.notices.read_to()).await.is_err() {
+                self.notices.give_back(own);
+                if !is_last {
+                    self.notices.add(notice);
+                }
+                return false;
+            }
+            if is_last {
+                drop(publishing);
+                return true;
+            }
+        }
     }
 
     /// Sends notices of this node, and returns those of all nodes after a version.
@@ -263,6 +279,8 @@ impl SharedDriver {
         until: Instant,
     ) -> Result<bool, StoreError> {
         for _ in 0..MESSAGES_MAX {
+            // Two senders at once could reorder what they take.
+            let publishing = self.publishing.lock().await;
             let own = self.notices.take(NOTICES_PER_MESSAGE);
             let is_last = own.len() < NOTICES_PER_MESSAGE;
             let reply = match self.send_notices(&own, &self.notices.read_to()).await {
@@ -272,6 +290,7 @@ impl SharedDriver {
                     return Err(error);
                 }
             };
+            drop(publishing);
             let is_page_full = reply.notices.len() >= NOTICES_PER_REPLY;
             if let Some((version, _)) = reply.notices.last() {
                 self.notices.set_read_to(version.clone());

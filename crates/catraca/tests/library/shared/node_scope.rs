@@ -243,6 +243,24 @@ async fn a_release_and_an_erasure_in_one_heartbeat_leave_nothing_on_the_other_no
     }
 }
 
+/// Regression: the order to erase did not wait for the next heartbeat, the release did. The other
+/// node retained the active block, and its end was recorded after the erasure.
+#[tokio::test]
+async fn an_erasure_reaches_other_nodes_after_the_releases_before_it() {
+    let (here, there, _, clock) = two_nodes().await;
+    reason(&here, "login", "ip", "192.0.2.1").await;
+    reason(&here, "login", "ip", "192.0.2.1").await;
+    beat(&clock, &here, &there).await;
+    let block = here.app.blocks(BlockQuery::default()).await.unwrap().rows.remove(0);
+    clock.advance(secs(1));
+    here.app.release(&ANA, block.row.id, None, false).await.unwrap();
+    here.app.erase(&ANA, None, "ip", "192.0.2.1").await.unwrap();
+    there.app.heartbeat().await;
+    assert!(is_soon_erased(&there).await, "before a heartbeat of the node that ordered it");
+    beat(&clock, &here, &there).await;
+    assert!(is_soon_erased(&there).await, "after it");
+}
+
 fn all_blocks() -> BlockQuery {
     BlockQuery { states: catraca::records::BlockStates::All, ..Default::default() }
 }
