@@ -331,6 +331,7 @@ fn payment_kind() -> LockKindBuilder {
 
 /// A catalog with the fields that no example has.
 pub fn other_fields() -> CatalogBuilder {
+    let cost = PartsCostBuilder::from_parts("body:a|body:b").or(9).largest().times("body:n");
     let tier =
         TierBuilder::when("tenant", ["t"]).fixed_window(9, HOUR).cost_by_status([("default", 0)]);
     let more_uploads = TierBuilder::when("tenant", ["t"]).inflight(3);
@@ -392,16 +393,8 @@ pub fn other_fields() -> CatalogBuilder {
         .route(RouteBuilder::new("/list", "a").cost(10))
         .route(
             RouteBuilder::new("/chat", "a")
-                .cost_from_or("body:max_tokens", 1_024)
-                .cost_of_parts(
-                    PartsCostBuilder::from_parts("body:max_tokens|body:max_completion_tokens")
-                        .or(4_096)
-                        .largest()
-                        .times("body:n"),
-                )
+                .cost_of_parts(cost)
                 .require("body:stream", "body:stream_options.include_usage")
-                .cost_by_bytes(4)
-                .cost(1)
                 .upstream("http://127.0.0.1:9000"),
         )
 }

@@ -57,9 +57,8 @@ fn catalog_with(path: &str, value: &str) -> Option<String> {
                 _ => return None,
             };
             let policy = "[policy.a]\nby = []\nbucket = { size = 9, refill = '1 per 1s' }\n";
-            format!(
-                "{policy}[[route]]\nmatch = '/'\ngate = 'a'\nupstream = 'http://a'\ncost = {open}{term}{close}\n"
-            )
+            let route = "[[route]]\nmatch = '/'\ngate = 'a'\nupstream = 'http://a'\n";
+            format!("{policy}{route}cost = {open}{term}{close}\n")
         }
         "locks" => match field.strip_prefix("kind.*.") {
             Some(field) => {
