@@ -84,8 +84,8 @@ impl App {
         Ok(self.is_recorded(receipt).await)
     }
 
-    /// Waits until the records of an act are on disk, for a bounded time: the act is in force, and a
-    /// database that hangs must not hold up its answer. Returns whether they are known to be.
+    /// Waits until the records of an act are on disk, for a bounded time: the act is in force, and
+    /// a database that hangs must not hold up its answer. Returns whether they are known to be.
     pub(super) async fn is_recorded(&self, receipt: Receipt) -> bool {
         if let Ok(ack) = tokio::time::timeout(ACT_WAIT_MAX, receipt).await {
             return ack.is_durable();

@@ -32,8 +32,8 @@ pub(super) enum RestoreGoal {
     Primary(PrimaryId),
     /// The changes of other nodes, for this node alone.
     Changes,
-    /// The latest changes and blocks of other nodes, for this node, and the blocks for the primaries
-    /// that are in use.
+    /// The latest changes and blocks of other nodes, for this node, and the blocks for the
+    /// primaries that are in use.
     Recent,
 }
 

@@ -17,8 +17,8 @@ use crate::store::When;
 
 /// The most blocks that must still be ended in the store: as many as there are notices.
 const STALE_MAX: usize = NOTICES_MAX as usize;
-/// How far the estimates of the store's clock by two nodes may differ: a release that was made up to
-/// this time after a block was written again ends it, too.
+/// How far the estimates of the store's clock by two nodes may differ: a release that was made up
+/// to this time after a block was written again ends it, too.
 pub(super) const CLOCK_ERROR: Span = Span::from_secs(2);
 /// The most blocks that were written to the store and are remembered.
 const WRITTEN_MAX: usize = 1_000_000;
