@@ -124,8 +124,8 @@ impl SharedDriver {
         }
     }
 
-    /// While the store is unavailable here, or another node seems to be cut off from it, blocks,
-    /// lists, facts and modes of other nodes arrive through the records.
+    /// While the store is unavailable here, or another node seems to be cut off from it, the
+    /// records are the way on which blocks, lists, facts and modes of other nodes arrive.
     pub(super) async fn follow_recent_records(self: &Arc<Self>) {
         if self.records.get().is_none() {
             return;
