@@ -50,9 +50,7 @@ use catraca_core::digest::Key;
 use catraca_core::ticket::MessageSealer;
 use parking_lot::Mutex;
 
-use crate::engine::{
-    BatchTarget, Builder, Engine, Events, Exchange, ReplySource, StoreReply, random_bytes,
-};
+use crate::engine::{BatchTarget, Builder, Engine, Events, Exchange, StoreReply, random_bytes};
 use crate::error::Error;
 use crate::store::{PrimaryId, SharedStore, Store, StoreError, When};
 use block_cache::BlockCache;
@@ -272,7 +270,7 @@ impl SharedDriver {
                 }
             };
             #[cfg(feature = "records")]
-            if !is_read && matches!(reply.source, ReplySource::Local) {
+            if !is_read && reply.source.is_local() {
                 events.set_local();
             }
             exchange.on_reply(reply)?;
