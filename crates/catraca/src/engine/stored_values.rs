@@ -21,7 +21,7 @@ use catraca_core::select::{normalise, normalise_stored};
 use super::Engine;
 #[cfg(feature = "records")]
 use crate::records::{AttributeValue, ListName, stored_values_of};
-#[cfg(feature = "records")]
+#[cfg(all(feature = "records", feature = "shared"))]
 use crate::rule_set::RulePart;
 use crate::rule_set::RuleSet;
 
@@ -79,6 +79,7 @@ impl<S> Engine<S> {
     /// Moves facts about private values to the normal forms of the catalog in use, and returns each
     /// new stored value with the earlier ones. The records know only pseudonyms of these values, so
     /// only a process that has the values can do this.
+    #[cfg(feature = "shared")]
     pub(crate) fn renormalise_private_facts(&self) -> Vec<(AttributeValue, Vec<AttributeValue>)> {
         let mut moved = Vec::new();
         let changed = self.update_rules(|rules| {
@@ -184,7 +185,7 @@ fn stored_text<'v>(rules: &RuleSet, attribute: &str, text: &'v str) -> Option<Co
 
 /// The values in clear under which facts of an attribute are stored in the normal form of an
 /// earlier catalog, each with its normal form of now.
-#[cfg(feature = "records")]
+#[cfg(all(feature = "records", feature = "shared"))]
 fn renormalised_values(rules: &RuleSet, attribute: &str) -> Vec<(Name, String)> {
     let normal = |stored: &Name| {
         let normal = normalise_stored(&rules.catalog, attribute, stored)?;

@@ -64,6 +64,7 @@ impl Records {
     }
 
     /// Counts an act whose answer did not wait any longer for its records.
+    #[cfg(feature = "shared")]
     pub(crate) fn count_unconfirmed(&self) {
         self.queue.counters.refused.add(1);
     }
