@@ -39,6 +39,21 @@ pub fn task_panics() -> Vec<TaskPanics> {
 }
 
 /// Runs a task until it returns. After a panic a new one is started.
+///
+/// ```
+/// use catraca::supervise::{supervise, task_panics};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+/// let mut starts = 0;
+/// runtime.block_on(supervise("refresh", || {
+///     starts += 1;
+///     let is_first = starts == 1;
+///     async move { assert!(!is_first, "the first start fails") }
+/// }));
+/// assert_eq!(starts, 2);
+/// assert_eq!(task_panics()[0].count, 1);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub async fn supervise<T: Future<Output = ()>>(task: &'static str, mut start: impl FnMut() -> T) {
     while let Err(message) = catch_panic(start()).await {
         note_panic(task, message);

@@ -156,7 +156,8 @@ const OTHER_FIELDS: &str = r#"
         [[route]]
         match    = "/chat"
         gate     = "a"
-        cost     = [{ from = "body:max_tokens", default = 1024 }, { bytes_per_unit = 4 }, 1]
+        cost     = [{ from = "body:a|body:b", default = 9, largest = true, times = "body:n" }]
+        require  = { "body:stream" = "body:stream_options.include_usage" }
         upstream = "http://127.0.0.1:9000"
 
         [attribute.key]
