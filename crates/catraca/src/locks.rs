@@ -61,6 +61,8 @@ use wait_queues::WaitQueues;
 
 pub use acquire::LockAttempt;
 pub use admin::{LeaseFilter, LockPage, LockStats, LockTotals, StatsRow};
+// Its own page is that of core: a catalog makes it, and programs only pass it on.
+#[doc(no_inline)]
 pub use catraca_core::lock::LockTerms;
 pub use guard::Lock;
 pub use holder::Confirmation;
