@@ -100,16 +100,19 @@ pub(super) fn run(context: &TestContext, binary: &Path) -> Result<()> {
         "The other shape: the first event has the tokens of the prompt, a later one those of the \
          answer.",
     )?;
-    story.chat(
-        "/v1/chat/completions",
-        r#"{"model":"small","max_tokens":1000,"stream":true}"#,
-        (1_013, 1_013 * 600),
-        "A stream without usage, because the client did not ask for it: what was held is charged.",
+    stage.ask(
+        &DemoRequest {
+            line: "POST /v1/chat/completions",
+            headers: &USER,
+            body: r#"{"model":"small","max_tokens":1000,"stream":true}"#,
+        },
+        400,
+        "A stream whose client does not ask for its usage could not be counted: it is refused.",
     )?;
     story.chat(
         "/v1/chat/completions",
         r#"{"model":"small","max_tokens":1000,"answer_tokens":250000}"#,
-        (198_827, 20 * 150 + 250_000 * 600),
+        (199_840, 20 * 150 + 250_000 * 600),
         "An answer that used far more than was held: it is charged completely, as a debt.",
     )?;
     stage.ask(
