@@ -77,7 +77,7 @@ fn load_it(plan: &Plan) -> Result<(Outcome, Vec<u64>, String), String> {
 
 fn judge(plan: &Plan, outcome: &Outcome, growth_kib: u64, log: &str) -> Vec<String> {
     let mut wrong = Vec::new();
-    if outcome.failed > 0 || !log.contains(" 0 refused, 0 failed, 0 shed") {
+    if outcome.failed > 0 || !log.contains(" 0 with 4xx, 0 with 5xx, 0 connections refused") {
         wrong.push(format!("there were errors: {} at the driver; {log}", outcome.failed));
     }
     let wanted = ANSWERED * plan.seconds as f64;
