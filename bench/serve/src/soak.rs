@@ -103,8 +103,8 @@ fn server_p99_us(log: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const LOG: &str = "600000 answers, 0 refused, 0 failed, 0 shed; 50% within 10us, \
-                       99% within 50us, 99.9% within 100us";
+    const LOG: &str = "600000 responses, 0 with 4xx, 0 with 5xx, 0 connections refused; \
+                       50% within 10us, 99% within 50us, 99.9% within 100us";
 
     fn judged(passed: u64, failed: u64, growth: u64, log: &str) -> usize {
         let plan = Plan { seconds: 60, ..Plan::default() };
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(judged(630_000, 1, 100, LOG), 1);
         assert_eq!(judged(600_000, 0, 100, LOG), 1);
         assert_eq!(judged(630_000, 0, 9_999, LOG), 1);
-        assert_eq!(judged(630_000, 0, 0, &LOG.replace("0 failed", "3 failed")), 1);
+        assert_eq!(judged(630_000, 0, 0, &LOG.replace("0 with 5xx", "3 with 5xx")), 1);
         assert_eq!(judged(630_000, 0, 0, &LOG.replace("50us", "2000us")), 1);
         assert_eq!(judged(630_000, 0, 0, "nothing"), 2);
     }
