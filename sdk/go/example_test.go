@@ -10,7 +10,7 @@ import (
 	"catraca-go"
 )
 
-// exampleServer stands in for a server: it denies the address 198.51.100.66, and grants every lock.
+// exampleServer is a small HTTP server for the examples. It denies the address 198.51.100.66, and grants every lock.
 func exampleServer() *httptest.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/check", func(w http.ResponseWriter, r *http.Request) {

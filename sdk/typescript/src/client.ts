@@ -65,7 +65,7 @@ export class Catraca<G extends GateMap = GateMap> {
   readonly #locks: Locks;
   readonly #blocks: BlockCache | null;
   readonly #addresses = new AddressWatch();
-  /** Null if the program is told each failure itself. */
+  /** Null if the program has set `onUnavailable` and so gets each failure itself. */
   readonly #outage: OutageLog | null;
 
   constructor(options: ClientOptions = {}) {

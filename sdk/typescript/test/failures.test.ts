@@ -60,7 +60,7 @@ test("a check that is not answered is an error, or what the failure mode decides
   assert.ok(failures.every((error) => error instanceof UnavailableError));
 });
 
-test("an outage is one line at its start and one at its end, unless the program is told", async (t) => {
+test("an outage is one line at its start and one at its end, unless onUnavailable is set", async (t) => {
   const warn = t.mock.method(console, "warn", () => {});
   const lines = () => warn.mock.calls.map((call) => String(call.arguments[0]));
   const options = { url: proxy.url, key: server.keys.check, deadlineMs: DEADLINE_MS } as const;
