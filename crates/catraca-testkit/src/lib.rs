@@ -12,6 +12,7 @@ pub mod fault_proxy;
 pub mod generate;
 pub mod locks;
 pub mod oracle;
+pub mod pause_watch;
 pub mod postgres;
 pub mod redis;
 pub mod reference_cells;

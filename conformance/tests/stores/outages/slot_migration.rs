@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use catraca::Check;
+use catraca_testkit::pause_watch::PauseWatch;
 use catraca_testkit::redis::RedisCluster;
 use catraca_testkit::resp::RespValue;
 
@@ -50,6 +51,7 @@ fn f5_a_slot_on_its_way_degrades_its_own_keys_alone_and_loses_nothing() {
     let to = (from + 1) % PRIMARIES;
     let mut by_store = 1;
     let mut all = 1;
+    let machine = PauseWatch::start();
     let mut longest = Duration::ZERO;
     let mut others = 0;
     let mut call_both = || {
@@ -82,5 +84,5 @@ fn f5_a_slot_on_its_way_degrades_its_own_keys_alone_and_loses_nothing() {
     let used = 1_000_000 - left.remaining.unwrap_or_default();
     assert!(!left.degraded && (by_store..=all).contains(&used), "{used} of {by_store} to {all}");
     assert_eq!(others, 0, "keys of other slots were not disturbed");
-    assert!(longest <= DEADLINE + NOISE, "{longest:?}");
+    assert!(longest <= DEADLINE + NOISE + machine.added_to_a_call(), "{longest:?}");
 }
