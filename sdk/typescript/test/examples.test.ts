@@ -258,7 +258,8 @@ test("nextjs: limits before every route, a guarded route, bookings without overl
   const denied = burst.find((response) => response.status === 429);
   assert.ok(denied, "more than 60 a minute are denied");
   const body = (await denied.json()) as Record<string, unknown>;
-  assert.deepEqual([body.error, body.conflict], ["Rate limit exceeded", true]);
+  assert.equal(body.conflict, true);
+  assert.match(String(body.error), /^(Você abriu páginas|Este endereço fez pedidos) demais/);
 
   const logIn = (password: string) =>
     fetch(`${url}/api/auth/login`, {
