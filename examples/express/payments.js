@@ -12,6 +12,10 @@ const subject = ({ session }) => ({ customer: session.customer, session: session
 const limit = guard(catraca, { gate: "submit_payment", subject, denial: "message" });
 // glue: end
 
+const BANNING = 5;
+const UNKNOWN = "Não foi possível confirmar o pagamento. Veja nos seus pedidos antes de tentar de novo.";
+const DECLINED = "O pagamento não foi aceito. Confira os dados e tente de novo.";
+
 const app = express();
 app.use(express.json());
 
@@ -23,12 +27,46 @@ app.use((request, _, next) => {
 
 app.post("/CheckoutServices-SubmitPayment", limit); // glue
 app.post("/CheckoutServices-SubmitPayment", async (request, response) => {
-  const body = JSON.stringify(request.body);
-  const answer = await (await fetch(process.env.PAYMENT_API, { method: "POST", body })).json();
+  const answer = await callPaymentApi(request.body);
+  if (answer === null) return fail(response, 502, UNKNOWN);
   // Before the response, so that the ban is in force when the customer tries again.
-  await catraca.settle(response.locals.catraca, { body: answer }).catch(console.error);
-  response.json({ success: answer.reject_id === undefined });
+  await catraca.settle(response.locals.catraca, answer).catch(console.error);
+  const { reject_id } = answer.body;
+  if (reject_id === BANNING) {
+    const ban = await catraca.peek("submit_payment", subject(request)).catch(() => null);
+    const wait = Math.ceil((ban?.retry_after_ms ?? 600_000) / 1000);
+    const text = `O pagamento foi recusado. Para tentar de novo, aguarde ${inWords(wait)}.`;
+    return fail(response, 400, text, wait);
+  }
+  // A payment API that fails has not said what became of the payment, whatever its body is.
+  if (answer.status >= 500) return fail(response, 502, UNKNOWN);
+  if (answer.status >= 300 || reject_id) return fail(response, 400, DECLINED);
+  response.json({ success: true });
 });
+
+/** The status and the body of the answer; null if there is none that can be read. */
+async function callPaymentApi(payment) {
+  const headers = { "Content-Type": "application/json" };
+  const signal = AbortSignal.timeout(30_000);
+  const init = { method: "POST", headers, body: JSON.stringify(payment), signal };
+  try {
+    const answer = await fetch(process.env.PAYMENT_API, init);
+    const body = await answer.json();
+    return body !== null && typeof body === "object" ? { status: answer.status, body } : null;
+  } catch {
+    return null;
+  }
+}
+
+function fail(response, status, errorMessage, retryAfter) {
+  if (retryAfter !== undefined) response.set("Retry-After", String(retryAfter));
+  response.status(status).json({ success: false, error: true, errorMessage, retryAfter });
+}
+
+function inWords(seconds) {
+  const minutes = Math.ceil(seconds / 60);
+  return minutes === 1 ? "1 minuto" : `${minutes} minutos`;
+}
 
 const server = app.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
   console.log(`listening on http://127.0.0.1:${server.address().port}`);
