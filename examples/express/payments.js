@@ -12,7 +12,6 @@ const subject = ({ session }) => ({ customer: session.customer, session: session
 const limit = guard(catraca, { gate: "submit_payment", subject, denial: "message" });
 // glue: end
 
-const BANNING = 5;
 const UNKNOWN = "Não foi possível confirmar o pagamento. Veja nos seus pedidos antes de tentar de novo.";
 const DECLINED = "O pagamento não foi aceito. Confira os dados e tente de novo.";
 
@@ -30,17 +29,13 @@ app.post("/CheckoutServices-SubmitPayment", async (request, response) => {
   const answer = await callPaymentApi(request.body);
   if (answer === null) return fail(response, 502, UNKNOWN);
   // Before the response, so that the ban is in force when the customer tries again.
-  await catraca.settle(response.locals.catraca, answer).catch(console.error);
-  const { reject_id } = answer.body;
-  if (reject_id === BANNING) {
-    const ban = await catraca.peek("submit_payment", subject(request)).catch(() => null);
-    const wait = Math.ceil((ban?.retry_after_ms ?? 600_000) / 1000);
-    const text = `O pagamento foi recusado. Para tentar de novo, aguarde ${inWords(wait)}.`;
-    return fail(response, 400, text, wait);
-  }
+  const settled = await catraca.settle(response.locals.catraca, answer).catch(console.error);
+  // The rule of the catalog has the status and the text for a payment that starts a ban.
+  const ban = settled?.policies.find(({ blocked_by }) => blocked_by === "ban");
+  if (ban) return fail(response, ban.status, ban.message, Date.parse(ban.blocked_until));
   // A payment API that fails has not said what became of the payment, whatever its body is.
   if (answer.status >= 500) return fail(response, 502, UNKNOWN);
-  if (answer.status >= 300 || reject_id) return fail(response, 400, DECLINED);
+  if (answer.status >= 300 || answer.body.reject_id) return fail(response, 400, DECLINED);
   response.json({ success: true });
 });
 
@@ -58,14 +53,10 @@ async function callPaymentApi(payment) {
   }
 }
 
-function fail(response, status, errorMessage, retryAfter) {
-  if (retryAfter !== undefined) response.set("Retry-After", String(retryAfter));
+function fail(response, status, errorMessage, until) {
+  const retryAfter = until && Math.max(Math.ceil((until - Date.now()) / 1000), 1);
+  if (retryAfter) response.set("Retry-After", String(retryAfter));
   response.status(status).json({ success: false, error: true, errorMessage, retryAfter });
-}
-
-function inWords(seconds) {
-  const minutes = Math.ceil(seconds / 60);
-  return minutes === 1 ? "1 minuto" : `${minutes} minutos`;
 }
 
 const server = app.listen(Number(process.env.PORT ?? 3000), "127.0.0.1", () => {
