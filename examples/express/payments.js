@@ -33,7 +33,7 @@ app.post("/CheckoutServices-SubmitPayment", async (request, response) => {
   // The rule of the catalog has the status and the text for a payment that starts a ban.
   const ban = settled?.policies.find(({ blocked_by }) => blocked_by === "ban");
   if (ban) return fail(response, ban.status, ban.message, Date.parse(ban.blocked_until));
-  // A payment API that fails has not said what became of the payment, whatever its body is.
+  // A payment API that fails has not said what became of the payment, also if its body is JSON.
   if (answer.status >= 500) return fail(response, 502, UNKNOWN);
   if (answer.status >= 300 || answer.body.reject_id) return fail(response, 400, DECLINED);
   response.json({ success: true });

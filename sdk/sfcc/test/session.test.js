@@ -24,7 +24,7 @@ test('a value of a session with more than 2,000 characters is refused, as the pl
   assert.throws(() => { session.privacy.text = 'x'.repeat(2_001); }, /2001 characters/);
 });
 
-test('a ban that is not stored fits in the session, whatever its reason is', () => {
+test('a ban that is not stored fits in the session with any reason', () => {
   const away = { 'catraca.http': { credential: { url: 'https://127.0.0.1:1', password: 'k' } } };
   const customerNo = '0'.repeat(100);
   for (const reason of ['\u0001', '"', '\n', 'ç', '\u{1f600}']) {

@@ -284,7 +284,7 @@ test("nextjs: limits before every route, a guarded route, bookings without overl
 });
 
 // covers: B-67
-test("booking.py: what was stored is a 201, and what failed is a 500, whatever ends the hold", async () => {
+test("booking.py: what was stored is a 201, and what failed is a 500, however the hold ends", async () => {
   const folder = copyExample("booking");
   const server = await startServer(readFileSync(join(folder, "catalog.toml"), "utf8"));
   const proxy = await startProxy(server.url);

@@ -1,4 +1,4 @@
-// Clients that leave before their response: the check is settled, whatever hooks the framework runs.
+// Clients that leave before their response: the check is settled, although Fastify may run no hook.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
