@@ -20,7 +20,7 @@ const TYPES: &str = "sdk/typescript/src/generated/api.ts";
 /// Node 18 and Bun, for the smoke tests.
 const RUNTIMES: &str = "sdk/typescript/runtimes";
 /// What the package and its tests read.
-const COPIED: [&str; 7] = [
+const COPIED: [&str; 8] = [
     "sdk/typescript/",
     "sdk/testdata/",
     "examples/",
@@ -28,6 +28,7 @@ const COPIED: [&str; 7] = [
     "presets/",
     "docs/guide/",
     "docs/openapi.json",
+    "llms.txt",
 ];
 /// What a former run has left.
 const STALE: [&str; 9] = [
@@ -52,6 +53,8 @@ pub fn set_up(context: &TestContext) -> Result<()> {
     packages::need(context, "npm", "npm")?;
     // The limiters that the guide about migrations replaces count in it.
     packages::need(context, "redis-server", "redis-server")?;
+    // Of the example `booking`.
+    packages::need(context, "python3", "python3")?;
     find_chromium(context)?;
     let home = context.repo.path(HOME);
     copy_sources(context.repo, &home)?;
@@ -136,6 +139,7 @@ mod tests {
             "presets/checkout/catalog.toml",
             "docs/openapi.json",
             "docs/guide/clients.md",
+            "llms.txt",
             "sdk/testdata/headers.json",
             "sdk/typescript/runtimes/package-lock.json",
         ] {

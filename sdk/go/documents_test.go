@@ -78,7 +78,7 @@ func TestTheGoOfTheDocumentsCompiles(t *testing.T) {
 	text := "module documents\n\ngo 1.22\n\nrequire catraca-go v0.0.0\n\nreplace catraca-go => " + module + "\n"
 	expect(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(text), 0o600) == nil, "go.mod", nil)
 	count := 0
-	for _, document := range []string{"docs/guide/clients.md", "sdk/go/README.md"} {
+	for _, document := range []string{"docs/guide/clients.md", "sdk/go/README.md", "llms.txt"} {
 		blocks := goBlock.FindAllStringSubmatch(readDocument(t, document), -1)
 		expect(t, len(blocks) > 0, "no Go in", document)
 		for _, block := range blocks {

@@ -1,8 +1,12 @@
 package catraca
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +45,33 @@ func TestWithLockReturnsTheErrorOfTheWorkAndReleasesAfterAPanic(t *testing.T) {
 	}()
 	_, err = client.Acquire(ctx, "printer")
 	expect(t, err == nil, "not released", err)
+}
+
+// refuseReleases is a transport on which releases fail.
+type refuseReleases struct{ http.RoundTripper }
+
+func (r refuseReleases) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Path == "/v1/locks/release" {
+		return nil, errors.New("connection reset")
+	}
+	return r.RoundTripper.RoundTrip(request)
+}
+
+// covers: B-67
+func TestAReleaseThatFailsIsLoggedAndChangesNoResult(t *testing.T) {
+	server := startServer(t)
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	client := newTestClient(t, server.URL, WithLogger(logger), WithTransport(refuseReleases{newTransport()}))
+	ctx := context.Background()
+	err := client.WithLock(ctx, "order-1", func(context.Context, *Lease) error { return nil })
+	expect(t, err == nil, "the work succeeded", err)
+	line := log.String()
+	expect(t, strings.Contains(line, "level=WARN") && strings.Contains(line, "was not released"), "log", line)
+	expect(t, strings.Contains(line, "lock=order-1") && strings.Contains(line, "connection reset"), "log", line)
+	failure := errors.New("out of paper")
+	err = client.WithLock(ctx, "printer", func(context.Context, *Lease) error { return failure })
+	expect(t, err == failure && strings.Contains(log.String(), "lock=printer"), "error", err)
 }
 
 func TestWithLockCancelsTheWorkWhenTheLeaseIsLost(t *testing.T) {

@@ -83,8 +83,8 @@ func WithTransport(transport http.RoundTripper) Option {
 	}
 }
 
-// WithLogger replaces slog.Default. The client logs the start and the end of an outage, settles
-// that failed, and calls of the middleware that the server refused.
+// WithLogger replaces slog.Default. The client logs the start and the end of an outage, settles and
+// releases of WithLock that failed, and calls of the middleware that the server refused.
 func WithLogger(log *slog.Logger) Option {
 	return func(c *Client) error {
 		c.log = log

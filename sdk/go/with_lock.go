@@ -12,7 +12,8 @@ var ErrLeaseLost = errors.New("catraca: the lease was lost")
 // WithLock runs work while it holds the lock, and releases the lock afterwards, also if work panics.
 // The lease is renewed after each third of its TTL. If it is lost, because the server says so or
 // because no renewal succeeded before its end, the context of work is canceled with ErrLeaseLost,
-// and WithLock returns an ErrLeaseLost.
+// and WithLock returns an ErrLeaseLost. A release that fails does not change the result: it is logged,
+// and the lock ends with its TTL.
 //
 // Send lease.Fence with every write: a paused program can go on writing after its lease has ended.
 func (c *Client) WithLock(
@@ -30,7 +31,11 @@ func (c *Client) WithLock(
 		cancel(nil)
 		<-renewer.done
 		// The caller may have canceled its context; the lock is released in any case.
-		_, _ = c.Release(context.WithoutCancel(ctx), lease)
+		releaseCtx := context.WithoutCancel(ctx)
+		if _, err := c.Release(releaseCtx, lease); err != nil {
+			c.log.WarnContext(releaseCtx, "catraca: a lock was not released; it ends with its TTL",
+				"lock", name, "fence", lease.Fence, "error", err)
+		}
 	}()
 	err = work(workCtx, lease)
 	if errors.Is(context.Cause(workCtx), ErrLeaseLost) {

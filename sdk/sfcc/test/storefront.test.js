@@ -14,9 +14,10 @@ const { CARTRIDGE, Platform } = require('./support/platform.js');
 const { credentialOf, startServer } = require('./support/server.js');
 
 const ROUTE = '/CheckoutServices-SubmitPayment';
+const JQUERY = readFileSync(require.resolve('jquery/dist/jquery.min.js'), 'utf8');
 const SCRIPT = readFileSync(join(CARTRIDGE, 'cartridge/client/default/js/rateLimit.js'), 'utf8');
 const PAGE = `<!doctype html><meta charset="utf-8"><title>loja</title>
-<p id="message"></p><button class="submit-button">Pagar</button>
+<script src="jquery.js"></script><p id="message"></p><button class="submit-button">Pagar</button>
 <script>var module = {};</script><script>${SCRIPT}</script>
 <script>
   var paid = 0;
@@ -25,6 +26,20 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>loja</title>
       button: document.querySelector('.submit-button'),
       showMessage: function (text) { document.querySelector('#message').textContent = text; },
       onSuccess: function () { paid += 1; }
+    });
+  }
+  // As a storefront with jQuery does.
+  function payWithJquery(amount) {
+    $.ajax({
+      url: 'CheckoutServices-SubmitPayment',
+      method: 'POST',
+      data: { amount: amount },
+      success: function () { paid += 1; },
+      error: function (jqXHR) {
+        module.exports.showDenial(jqXHR, $('.submit-button')[0], function (text) {
+          $('#message').text(text);
+        });
+      }
     });
   }
 </script>`;
@@ -53,8 +68,10 @@ async function openPage(answer) {
   const seen = [];
   const site = createServer((incoming, outgoing) => {
     if (incoming.url !== ROUTE) {
-      outgoing.setHeader('Content-Type', 'text/html');
-      outgoing.end(incoming.url === '/' ? PAGE : '');
+      const files = { '/': ['text/html', PAGE], '/jquery.js': ['text/javascript', JQUERY] };
+      const [type, text] = files[incoming.url] ?? ['text/html', ''];
+      outgoing.setHeader('Content-Type', type);
+      outgoing.end(text);
       return;
     }
     let text = '';
@@ -74,14 +91,16 @@ async function openPage(answer) {
   page.on('pageerror', (error) => errors.push(error.message));
   await page.clock.install();
   await page.goto(`http://127.0.0.1:${site.address().port}/`);
-  const pay = async (amount) => {
+  const payBy = (name) => async (amount) => {
     const done = page.waitForResponse((response) => response.url().endsWith(ROUTE));
-    await page.evaluate((value) => globalThis.pay(value), amount);
+    await page.evaluate(([call, value]) => globalThis[call](value), [name, amount]);
     await (await done).finished();
   };
+  const pay = payBy('pay');
+  const payWithJquery = payBy('payWithJquery');
   const button = page.locator('.submit-button');
   const message = () => page.locator('#message').textContent();
-  return { page, pay, button, message, errors, seen };
+  return { page, pay, payWithJquery, button, message, errors, seen };
 }
 
 // covers: 000-46, 000-48, 000-49, B-10
@@ -147,4 +166,31 @@ test('an error that is no denial is shown, and leaves the button as it is', asyn
   await page.waitForFunction(() => document.querySelector('#message').textContent !== '');
   assert.equal(await message(), 'Falta o CEP.');
   assert.equal(await button.isDisabled(), false);
+});
+
+// covers: 000-46, 000-47, B-10
+test('with jQuery, a denial shows its message, or the default text if it has no body', async () => {
+  const services = { ...credentialOf(server), ...payment.service };
+  const shop = new Platform({ services });
+  let withBody = true;
+  const bodiless = () => ({ status: 429, headers: { 'Retry-After': '30' }, body: null });
+  const { page, payWithJquery, button, message, errors } =
+    await openPage((form) => (withBody ? shop.submitPayment(form) : bodiless()));
+  const isWaiting = () => document.querySelector('.submit-button').disabled;
+  await payWithJquery(20);
+  await page.waitForFunction(() => globalThis.paid === 1);
+  await payWithJquery(500);
+  await page.waitForFunction(isWaiting);
+  assert.match(await message(), /^O pagamento foi recusado/);
+  await page.clock.fastForward(700_000);
+  assert.equal(await button.isDisabled(), false);
+  withBody = false;
+  await payWithJquery(20);
+  await page.waitForFunction(isWaiting);
+  assert.match(await message(), /não está disponível/);
+  await page.clock.fastForward(29_000);
+  assert.equal(await button.isDisabled(), true);
+  await page.clock.fastForward(1_500);
+  assert.equal(await button.isDisabled(), false);
+  assert.deepEqual(errors, []);
 });

@@ -1,15 +1,16 @@
 /**
  * Blocks that the server has reported, so that a blocked caller is denied without a call.
  *
- * An entry is used for a few seconds at most: an operator's release reaches this client within that
- * time. The number of entries is bounded; the oldest leaves first.
+ * An entry is used for a few seconds at most, counted from before its check was sent: an operator's
+ * release reaches this client within that time. The number of entries is bounded; the oldest leaves first.
  */
 import type { BlockCacheOptions } from "./settings.js";
 import type { Decision, Subject } from "./types.js";
 
 interface Entry {
   decision: Decision;
-  storedAt: number;
+  /** Before the check was sent, so the block was still in force after it. */
+  askedAt: number;
   usableUntil: number;
 }
 
@@ -27,6 +28,11 @@ export class BlockCache {
     return this.#entries.size;
   }
 
+  /** The clock of the entries. */
+  now(): number {
+    return this.#now();
+  }
+
   /** The decision about a caller that is known to be blocked, with the waits that are left now. */
   find(gate: string, subject: Subject, lists: boolean): Decision | undefined {
     if (this.#entries.size === 0) return undefined;
@@ -35,18 +41,23 @@ export class BlockCache {
     if (entry === undefined) return undefined;
     const now = this.#now();
     // A clock that was set back must not make an entry live longer.
-    if (now >= entry.usableUntil || now < entry.storedAt) {
+    if (now >= entry.usableUntil || now < entry.askedAt) {
       this.#entries.delete(key);
       return undefined;
     }
-    return after(entry.decision, now - entry.storedAt);
+    return after(entry.decision, now - entry.askedAt);
   }
 
   /** Remembers a decision if a repetition of the check could only be denied again. */
-  store(gate: string, subject: Subject, lists: boolean, decision: Decision): void {
+  store(
+    gate: string,
+    subject: Subject,
+    lists: boolean,
+    decision: Decision,
+    askedAt: number,
+  ): void {
     if (!isBlock(decision)) return;
     const key = keyOf(gate, subject, lists);
-    const storedAt = this.#now();
     const left = Math.min(this.#options.maxAgeMs, decision.retry_after_ms ?? Infinity);
     this.#entries.delete(key);
     if (left <= 0 || this.#options.maxEntries <= 0) return;
@@ -54,7 +65,7 @@ export class BlockCache {
       const oldest = this.#entries.keys().next().value;
       if (oldest !== undefined) this.#entries.delete(oldest);
     }
-    this.#entries.set(key, { decision, storedAt, usableUntil: storedAt + left });
+    this.#entries.set(key, { decision, askedAt, usableUntil: askedAt + left });
   }
 
   clear(): void {
@@ -63,12 +74,11 @@ export class BlockCache {
 }
 
 /**
- * Only blocks and list entries: they deny every cost, and a denied check charges nothing. A policy
- * that counts denied checks has to see each of them.
+ * Only blocks and list entries: they deny every cost, and no policy counts a blocked check, not even
+ * one that counts denied checks. So the server need not see it.
  */
 function isBlock(decision: Decision): boolean {
   if (decision.allowed || decision.degraded) return false;
-  if (decision.policies.some((row) => row.charged > 0)) return false;
   const blocked = decision.reason === "blocked" || decision.reason === "blocklisted";
   return blocked || decision.blocked_until != null;
 }

@@ -15,6 +15,7 @@ import type {
 import { readOptions } from "./settings.js";
 import type { ClientOptions, Settings, Warning } from "./settings.js";
 import { Transport } from "./transport.js";
+import type { CallBounds } from "./transport.js";
 import type {
   CalendarView,
   ConfirmedSlot,
@@ -33,17 +34,13 @@ import type {
 } from "./types.js";
 import { findMisconfiguration } from "./verify.js";
 
-export interface PeekOptions {
+export interface PeekOptions extends CallBounds {
   /** Units to charge; by default what the policy says, or 1. */
   cost?: number | undefined;
   /** A name under which the check is remembered, to settle or credit it later. */
   ref?: string | undefined;
   /** Whether the allowlist and the blocklist apply; true by default. */
   lists?: boolean | undefined;
-  /** Aborts the call; the promise then rejects with the signal's reason. */
-  signal?: AbortSignal | undefined;
-  /** In place of the client's `deadlineMs`. */
-  deadlineMs?: number | undefined;
 }
 
 export interface CheckOptions extends PeekOptions {
@@ -72,7 +69,8 @@ export class Catraca<G extends GateMap = GateMap> {
     this.#settings = readOptions(options);
     this.onFailure = this.#settings.onFailure;
     this.#transport = new Transport(this.#settings);
-    this.#locks = new Locks(this.#transport, this.#settings.deadlineMs);
+    const { deadlineMs, onWarning } = this.#settings;
+    this.#locks = new Locks(this.#transport, deadlineMs, onWarning);
     const { blockCache } = this.#settings;
     this.#blocks = blockCache && new BlockCache(blockCache);
     this.#outage = this.#settings.onUnavailable ? null : new OutageLog();
@@ -93,8 +91,9 @@ export class Catraca<G extends GateMap = GateMap> {
     const lists = options.lists ?? true;
     const cached = this.#blocks?.find(gate, subject, lists);
     if (cached) return cached;
+    const askedAt = this.#blocks?.now() ?? 0;
     const decision = await this.#checkOrFail(gate, subject, options);
-    if (!decision.allowed) this.#blocks?.store(gate, subject, lists, decision);
+    if (!decision.allowed) this.#blocks?.store(gate, subject, lists, decision, askedAt);
     return decision;
   }
 
@@ -111,17 +110,26 @@ export class Catraca<G extends GateMap = GateMap> {
   }
 
   /** Reports what became of a check. Null if the decision has no ticket: nothing is to settle. */
-  async settle(target: SettleTarget, outcome: Outcome): Promise<Settlement | null> {
+  async settle(
+    target: SettleTarget,
+    outcome: Outcome,
+    bounds?: CallBounds,
+  ): Promise<Settlement | null> {
     const check = checkFields(target);
     if (check === null) return null;
-    const body = { ...check, outcome };
-    return (await this.#transport.call<Settlement>("/v1/settle", { body, retry: true })).body;
+    const call = { ...bounds, body: { ...check, outcome }, retry: true };
+    return (await this.#transport.call<Settlement>("/v1/settle", call)).body;
   }
 
   /** Gives units back for an event after a check, as the policy's `credit` says. */
-  async credit(ref: string, event: string, subject: Subject): Promise<CreditOutcome> {
-    const body = { ref, event, subject };
-    return (await this.#transport.call<CreditOutcome>("/v1/credit", { body })).body;
+  async credit(
+    ref: string,
+    event: string,
+    subject: Subject,
+    bounds?: CallBounds,
+  ): Promise<CreditOutcome> {
+    const call = { ...bounds, body: { ref, event, subject } };
+    return (await this.#transport.call<CreditOutcome>("/v1/credit", call)).body;
   }
 
   /** Acquires a lock on a name, or on several names at once. A conflict is a value. */
@@ -133,17 +141,18 @@ export class Catraca<G extends GateMap = GateMap> {
   }
 
   /** Extends a lease; null if it has ended. */
-  renewLock(lease: LeaseProof, ttlMs?: number): Promise<RenewedLease | null> {
-    return this.#locks.renew(lease, ttlMs);
+  renewLock(lease: LeaseProof, ttlMs?: number, bounds?: CallBounds): Promise<RenewedLease | null> {
+    return this.#locks.renew(lease, ttlMs, bounds);
   }
 
-  releaseLock(lease: LeaseProof): Promise<EndedLease> {
-    return this.#locks.release(lease);
+  releaseLock(lease: LeaseProof, bounds?: CallBounds): Promise<EndedLease> {
+    return this.#locks.release(lease, bounds);
   }
 
   /**
    * Runs a function while a lock is held and renewed. Rejects with `LockTakenError` if the name is
-   * taken. When the lock is lost, `held.signal` aborts; the result of the function is still yours.
+   * taken. When the lock is lost, `held.signal` aborts; the result of the function is still yours. A
+   * release that fails is a warning: the lock then ends with its TTL.
    */
   withLock<T>(
     name: string | string[],
@@ -159,23 +168,27 @@ export class Catraca<G extends GateMap = GateMap> {
   }
 
   /** Books a held range; null if the hold has ended. */
-  confirmSlot(lease: LeaseProof, reacquireIfFree = false): Promise<ConfirmedSlot | null> {
-    return this.#locks.confirm(lease, reacquireIfFree);
+  confirmSlot(
+    lease: LeaseProof,
+    reacquireIfFree = false,
+    bounds?: CallBounds,
+  ): Promise<ConfirmedSlot | null> {
+    return this.#locks.confirm(lease, reacquireIfFree, bounds);
   }
 
-  cancelSlot(lease: LeaseProof): Promise<EndedLease> {
-    return this.#locks.cancel(lease);
+  cancelSlot(lease: LeaseProof, bounds?: CallBounds): Promise<EndedLease> {
+    return this.#locks.cancel(lease, bounds);
   }
 
   /** The free and busy ranges of a calendar now; only a hold reserves one. */
-  calendar(query: CalendarQuery): Promise<CalendarView> {
-    return this.#locks.calendar(query);
+  calendar(query: CalendarQuery, bounds?: CallBounds): Promise<CalendarView> {
+    return this.#locks.calendar(query, bounds);
   }
 
   /**
    * Holds a range of time while a function runs, then confirms it; cancels it if the function
-   * throws. Rejects with `LockTakenError` if the range is taken, and with `LockLostError` if the
-   * hold had ended before it could be confirmed.
+   * throws. Rejects with `LockTakenError` if the range is taken. What the function has done stays
+   * done: if the range cannot be confirmed then, its result is returned and `onWarning` is called.
    */
   withSlot<T>(
     range: SlotRange,
@@ -187,10 +200,11 @@ export class Catraca<G extends GateMap = GateMap> {
 
   /**
    * Reports misconfiguration: the key and its role, the gates, the clock, one address for all
-   * checks. Charges nothing, and never rejects.
+   * checks. Charges nothing, and rejects only with the reason of its own signal; the deadline is
+   * that of each of its calls.
    */
-  async verify(gates: readonly GateName<G>[] = []): Promise<Warning[]> {
-    const found = await findMisconfiguration(this.#transport, gates);
+  async verify(gates: readonly GateName<G>[] = [], bounds: CallBounds = {}): Promise<Warning[]> {
+    const found = await findMisconfiguration(this.#transport, gates, bounds);
     const warnings = [...found, ...this.#addresses.warnings()];
     this.#warn(warnings);
     return warnings;
@@ -206,8 +220,13 @@ export class Catraca<G extends GateMap = GateMap> {
     this.#settings.onUnavailable?.(error instanceof Error ? error : new Error(String(error)));
   }
 
+  /** Calls `onWarning`, for what must not change the answer to a client. */
+  reportWarning(warning: Warning): void {
+    this.#settings.onWarning(warning);
+  }
+
   #warn(warnings: Warning[]): void {
-    for (const warning of warnings) this.#settings.onWarning(warning);
+    for (const warning of warnings) this.reportWarning(warning);
   }
 
   /** A check; the failure mode decides if the server does not answer. */

@@ -11,6 +11,7 @@ export type {
   SlotRange,
 } from "./locks.js";
 export type { BlockCacheOptions, ClientOptions, Warning } from "./settings.js";
+export type { CallBounds } from "./transport.js";
 export type {
   CalendarView,
   ConfirmedSlot,

@@ -20,7 +20,7 @@ export interface ClientOptions {
    * the start and the end of an outage are one `console.warn` each.
    */
   onUnavailable?: (error: Error) => void;
-  /** Called with each misconfiguration that is found; `console.warn` by default. */
+  /** Called with each `Warning`; `console.warn` by default. */
   onWarning?: (warning: Warning) => void;
   /** Another `fetch`, for example with a connection pool of its own. */
   fetch?: typeof fetch;
@@ -33,7 +33,7 @@ export interface BlockCacheOptions {
   maxEntries?: number;
 }
 
-/** A sign of misconfiguration. */
+/** A sign of misconfiguration, or a lease that could not be ended or confirmed after its use. */
 export interface Warning {
   code:
     | "unavailable"
@@ -42,8 +42,10 @@ export interface Warning {
     | "admin-key"
     | "unknown-gate"
     | "clock-difference"
-    | "same-address";
-  /** What is wrong, and how to fix it. */
+    | "same-address"
+    | "release-failed"
+    | "confirm-failed";
+  /** What is wrong, and how to fix it or what follows. */
   detail: string;
 }
 

@@ -3,16 +3,20 @@ import { CatracaError, UnavailableError } from "./errors.js";
 import type { Settings } from "./settings.js";
 import type { Problem } from "./types.js";
 
-export interface CallOptions {
+/** The bounds of a call. */
+export interface CallBounds {
+  /** Aborts the call; the promise then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** How long the call may take, with its retries; by default the client's `deadlineMs`. */
+  deadlineMs?: number | undefined;
+}
+
+export interface CallOptions extends CallBounds {
   method?: string;
   /** The body, sent as JSON. */
   body?: unknown;
   /** Statuses besides 2xx that are an answer and not an error. */
   accept?: readonly number[];
-  /** How long the call may take, with its retries. */
-  deadlineMs?: number | undefined;
-  /** The caller's own signal; when it aborts, the call rejects with its reason. */
-  signal?: AbortSignal | undefined;
   /** Whether the call may be sent again after a failure. Not a check: it might count twice. */
   retry?: boolean;
 }

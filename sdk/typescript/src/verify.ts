@@ -1,7 +1,7 @@
 /** Finds misconfiguration at the start of a program. */
 import { CatracaError } from "./errors.js";
 import type { Warning } from "./settings.js";
-import type { Transport } from "./transport.js";
+import type { CallBounds, Transport } from "./transport.js";
 import type { CatalogSummary, Decision, PolicyList, Whoami } from "./types.js";
 
 /** Clocks that differ more than this are reported; a `Date` header has whole seconds. */
@@ -10,15 +10,18 @@ const CLOCK_DIFFERENCE_MS = 30_000;
 export async function findMisconfiguration(
   transport: Transport,
   gates: readonly string[],
+  bounds: CallBounds,
 ): Promise<Warning[]> {
   try {
-    const whoami = await transport.call<Whoami>("/v1/whoami", { method: "GET", retry: true });
+    const get = { ...bounds, method: "GET", retry: true };
+    const whoami = await transport.call<Whoami>("/v1/whoami", get);
     return [
       ...checkRole(whoami.body, transport.hasKey),
       ...checkClock(whoami.headers.get("date")),
-      ...(await checkGates(transport, gates)),
+      ...(await checkGates(transport, gates, bounds)),
     ];
   } catch (error) {
+    bounds.signal?.throwIfAborted();
     return [explain(error)];
   }
 }
@@ -53,14 +56,18 @@ function checkClock(date: string | null): Warning[] {
   return [{ code: "clock-difference", detail }];
 }
 
-async function checkGates(transport: Transport, gates: readonly string[]): Promise<Warning[]> {
+async function checkGates(
+  transport: Transport,
+  gates: readonly string[],
+  bounds: CallBounds,
+): Promise<Warning[]> {
   if (gates.length === 0) return [];
   try {
-    return await compareWithCatalog(transport, gates);
+    return await compareWithCatalog(transport, gates, bounds);
   } catch (error) {
     const bound = error instanceof CatracaError && error.code === "namespace-bound-key";
     if (!bound) throw error;
-    const found = await Promise.all(gates.map((gate) => peekGate(transport, gate)));
+    const found = await Promise.all(gates.map((gate) => peekGate(transport, gate, bounds)));
     return found.flat();
   }
 }
@@ -69,9 +76,13 @@ async function checkGates(transport: Transport, gates: readonly string[]): Promi
  * For a key that may not read the catalog. A gate that exists may refuse a subject without its
  * attributes, and so may the default policy, which then hides that the gate is unknown.
  */
-async function peekGate(transport: Transport, gate: string): Promise<Warning[]> {
+async function peekGate(
+  transport: Transport,
+  gate: string,
+  bounds: CallBounds,
+): Promise<Warning[]> {
   try {
-    const init = { body: { gate, subject: {} }, retry: true };
+    const init = { ...bounds, body: { gate, subject: {} }, retry: true };
     const { unlisted, policy } = (await transport.call<Decision>("/v1/peek", init)).body;
     return unlisted ? [missingGate(gate, policy)] : [];
   } catch (error) {
@@ -83,8 +94,9 @@ async function peekGate(transport: Transport, gate: string): Promise<Warning[]> 
 async function compareWithCatalog(
   transport: Transport,
   gates: readonly string[],
+  bounds: CallBounds,
 ): Promise<Warning[]> {
-  const get = { method: "GET", retry: true };
+  const get = { ...bounds, method: "GET", retry: true };
   const catalog = (await transport.call<CatalogSummary>("/v1/config", get)).body;
   const policies = (await transport.call<PolicyList>("/v1/policies", get)).body.policies;
   const known = new Set(policies.map((row) => row.policy));

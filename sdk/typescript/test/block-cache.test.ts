@@ -27,7 +27,7 @@ function cacheAt(options = {}) {
 
 test("an entry denies with the time that is left, until it is five seconds old", () => {
   const { clock, cache } = cacheAt();
-  cache.store("login", SUBJECT, true, denial({}));
+  cache.store("login", SUBJECT, true, denial({}), clock.now);
   clock.now += 4_999;
   const found = cache.find("login", SUBJECT, true);
   assert.deepEqual([found?.allowed, found?.cached, found?.retry_after_ms], [false, true, 55_001]);
@@ -36,19 +36,72 @@ test("an entry denies with the time that is left, until it is five seconds old",
   assert.equal(cache.size, 0);
 });
 
+test("the time of an answer on its way counts", () => {
+  const { clock, cache } = cacheAt();
+  const askedAt = clock.now;
+  clock.now += 3_000;
+  cache.store("login", SUBJECT, true, denial({}), askedAt);
+  clock.now += 1_999;
+  assert.equal(cache.find("login", SUBJECT, true)?.retry_after_ms, 55_001);
+  clock.now += 1;
+  assert.equal(cache.find("login", SUBJECT, true), undefined);
+});
+
+test("a late answer is remembered for the rest of the five seconds alone", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
+  let calls = 0;
+  const late = (async () => {
+    calls += 1;
+    t.mock.timers.setTime(Date.now() + 400);
+    return Response.json(denial({}));
+  }) as typeof fetch;
+  const catraca = new Catraca({ url: "http://127.0.0.1:1", fetch: late });
+  await catraca.check("login", SUBJECT);
+  t.mock.timers.setTime(1_004_999);
+  assert.equal((await catraca.check("login", SUBJECT)).cached, true);
+  t.mock.timers.setTime(1_005_000);
+  assert.equal((await catraca.check("login", SUBJECT)).cached, undefined);
+  assert.equal(calls, 2);
+});
+
+test("no policy counts a blocked check, so it is remembered with any other policies", async () => {
+  const server = await startServer(`
+[policy.first]
+by = ["ip"]
+window = "1 per 1m"
+block = "15m"
+[policy.counting]
+by = ["ip"]
+window = "1 per 1m"
+count_denied = true
+[gate.login]
+policies = ["first", "counting"]
+`);
+  const options = { url: server.url, key: server.keys.check, deadlineMs: 5_000 };
+  const direct = new Catraca({ ...options, blockCache: false });
+  const check = () => direct.check("login", SUBJECT);
+  await waitUntil("the caller is blocked", async () => (await check()).reason === "blocked");
+  const { policies } = await check();
+  assert.deepEqual(policies.map((row) => row.charged), [0, 0]);
+  const catraca = new Catraca(options);
+  await catraca.check("login", SUBJECT);
+  assert.equal((await catraca.check("login", SUBJECT)).cached, true);
+  await server.stop();
+});
+
 test("an entry ends with its block, and with a clock that was set back", () => {
   const { clock, cache } = cacheAt();
-  cache.store("login", SUBJECT, true, denial({ retry_after_ms: 100 }));
+  cache.store("login", SUBJECT, true, denial({ retry_after_ms: 100 }), clock.now);
   clock.now += 100;
   assert.equal(cache.find("login", SUBJECT, true), undefined);
-  cache.store("login", SUBJECT, true, denial({}));
+  cache.store("login", SUBJECT, true, denial({}), clock.now);
   clock.now -= 1;
   assert.equal(cache.find("login", SUBJECT, true), undefined);
 });
 
 test("an entry is about one gate, one subject and one use of lists", () => {
-  const { cache } = cacheAt();
-  cache.store("login", { ip: "a", user: 7 }, true, denial({}));
+  const { clock, cache } = cacheAt();
+  cache.store("login", { ip: "a", user: 7 }, true, denial({}), clock.now);
   assert.ok(cache.find("login", { user: "7", ip: "a", tenant: undefined }, true));
   assert.equal(cache.find("orders", { ip: "a", user: 7 }, true), undefined);
   assert.equal(cache.find("login", { ip: "a" }, true), undefined);
@@ -56,26 +109,26 @@ test("an entry is about one gate, one subject and one use of lists", () => {
 });
 
 test("only blocks are remembered", () => {
-  const { cache } = cacheAt();
-  const charged = { policies: [{ charged: 1 }] } as unknown as Partial<Decision>;
+  const { clock, cache } = cacheAt();
   for (const fields of [
     { reason: "over_limit" as const },
     { reason: "too_costly" as const },
     { degraded: true },
     { allowed: true, reason: "ok" as const },
-    charged,
   ]) {
-    cache.store("login", SUBJECT, true, denial(fields));
+    cache.store("login", SUBJECT, true, denial(fields), clock.now);
   }
   assert.equal(cache.size, 0);
   const started = denial({ reason: "over_limit", blocked_until: "2030-01-01T00:00:00Z" });
-  cache.store("login", SUBJECT, true, started);
+  cache.store("login", SUBJECT, true, started, clock.now);
   assert.equal(cache.find("login", SUBJECT, true)?.reason, "blocked");
 });
 
 test("the oldest entry leaves when the cache is full", () => {
-  const { cache } = cacheAt();
-  for (const ip of ["a", "b", "c", "d"]) cache.store("login", { ip }, true, denial({}));
+  const { clock, cache } = cacheAt();
+  for (const ip of ["a", "b", "c", "d"]) {
+    cache.store("login", { ip }, true, denial({}), clock.now);
+  }
   assert.equal(cache.size, 3);
   assert.equal(cache.find("login", { ip: "a" }, true), undefined);
   assert.ok(cache.find("login", { ip: "d" }, true));

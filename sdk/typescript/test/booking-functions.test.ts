@@ -13,6 +13,7 @@ import {
   createLockConflictResponse,
   endpointRateLimit,
   generateAppointmentLockKey,
+  generateResourceLockKey,
   globalRateLimit,
   publicRateLimit,
   releaseLock,
@@ -20,6 +21,7 @@ import {
   useCatraca,
 } from "@catraca/client/booking";
 
+import { startProxy } from "./support/proxy.js";
 import { preset, startServer } from "./support/server.js";
 import type { TestServer } from "./support/server.js";
 
@@ -63,16 +65,26 @@ test("clearAllRateLimits needs a key of the role admin", async () => {
   useCatraca(new Catraca({ deadlineMs: 5_000 }));
 });
 
+interface Flow {
+  create?: () => object;
+  /** What happens between the first look and the lock. */
+  between?: () => Promise<unknown>;
+  /** By default that of the appointment. */
+  key?: string;
+}
+
 /** The route of such a site: look, acquire, look, create, end the lock. */
 async function book(
   employee: string,
   end: (key: string, version: number) => Promise<boolean>,
-  create: () => object = () => ({ employee }),
+  flow: Flow = {},
 ): Promise<Response> {
+  const { create = () => ({ employee }), between } = flow;
   const look = () => checkTimeSlotAvailability("t1", "shop", employee, START, MINUTES);
   const taken = () => Response.json({ error: "taken", conflict: true }, { status: 409 });
   if (!(await look()).available) return taken();
-  const key = generateAppointmentLockKey("t1", "shop", employee, START, END);
+  await between?.();
+  const key = flow.key ?? generateAppointmentLockKey("t1", "shop", employee, START, END);
   const version = Date.now();
   const lock = await acquireLock(key, version, FLOW);
   if (!lock.success) return createLockConflictResponse(lock);
@@ -82,7 +94,7 @@ async function book(
       return taken();
     }
     const appointment = create();
-    assert.equal(await end(key, version), true);
+    await end(key, version);
     return Response.json(appointment, { status: 201 });
   } catch (error) {
     await releaseLock(key, version);
@@ -90,17 +102,62 @@ async function book(
   }
 }
 
-// covers: 004-37, 004-38, 004-39, 004-40, 004-41
+// covers: 004-37, 004-38, 004-40, 004-41
 test("the five steps of a booking: confirmLock keeps the time, and an error frees it", async () => {
   const fail = () => {
     throw new Error("the database failed");
   };
-  await assert.rejects(book("ana", confirmLock, fail), /the database failed/);
+  await assert.rejects(book("ana", confirmLock, { create: fail }), /the database failed/);
   const [one, two] = await Promise.all([book("ana", confirmLock), others.acquireLock("x", 1)]);
   assert.deepEqual([one.status, two.success], [201, true], "the time was free at once");
   const again = await book("ana", confirmLock);
   const { conflict } = (await again.json()) as { conflict: boolean };
   assert.deepEqual([again.status, conflict], [409, true]);
+});
+
+/** Books the time of an employee as another program does. */
+async function bookElsewhere(employee: string): Promise<void> {
+  const key = generateAppointmentLockKey("t1", "shop", employee, START, END);
+  assert.equal((await others.acquireLock(key, 1)).success, true);
+  assert.equal(await others.confirmLock(key, 1), true);
+}
+
+// covers: 004-39
+test("a booking that is stored after the first look is a 409, and the lock is free again", async () => {
+  const create = () => assert.fail("the time is taken");
+  const between = () => bookElsewhere("edu");
+  const met = await book("edu", confirmLock, { create, between });
+  assert.equal(met.status, 409, "the lock of an appointment is on its time");
+  // A lock on a name does not exclude that booking: the look under the lock finds it.
+  const key = generateResourceLockKey("t1", "calendar", "fabio");
+  const found = await book("fabio", releaseLock, {
+    create,
+    between: () => bookElsewhere("fabio"),
+    key,
+  });
+  const { error } = (await found.json()) as { error: string };
+  assert.deepEqual([found.status, error], [409, "taken"]);
+  assert.equal((await others.acquireLock(key, 2)).success, true, "released");
+});
+
+// covers: B-67
+test("an appointment that was stored is a 201, also if its lock cannot be ended", async () => {
+  const proxy = await startProxy(server.url);
+  const codes: string[] = [];
+  const onWarning = ({ code }: { code: string }) => void codes.push(code);
+  useCatraca(new Catraca({ url: proxy.url, deadlineMs: 5_000, onWarning }));
+  proxy.path = "/v1/slots/confirm";
+  const cut = () => ((proxy.mode = "error"), { stored: true });
+  assert.equal((await book("gabi", confirmLock, { create: cut })).status, 201);
+  proxy.mode = "pass";
+  const slot = { tenant: "t1", calendar: "hugo", start: START, end: END };
+  assert.equal((await bookTimeSlot(slot, cut)).status, 201);
+  proxy.path = "/v1/slots/cancel";
+  proxy.mode = "pass";
+  assert.equal((await book("iris", releaseLock, { create: cut })).status, 201);
+  assert.deepEqual(codes, ["confirm-failed", "confirm-failed", "release-failed"]);
+  useCatraca(new Catraca({ deadlineMs: 5_000 }));
+  await proxy.close();
 });
 
 test("with releaseLock as the last step the time is free again for others", async () => {

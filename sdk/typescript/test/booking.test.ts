@@ -87,6 +87,7 @@ test("endpointRateLimit applies the endpoint's limits; its denial has all header
   assert.equal(response.status, 429);
   const body = (await response.json()) as Record<string, unknown>;
   assert.deepEqual([body.conflict, body.retryAfter], [true, denied.retryAfter]);
+  assert.match(String(body.error), /^Houve tentativas demais de entrar. Aguarde \d+ segundo/);
   for (const name of ["Limit", "Remaining", "Reset"]) {
     assert.match(response.headers.get(`X-RateLimit-${name}`) ?? "", /^\d+$/);
   }

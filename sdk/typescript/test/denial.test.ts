@@ -70,6 +70,15 @@ test("the fields of every kind of decision are those of the server", () => {
   }
 });
 
+test("conflict has the message of the policy, and error the text that a checkout reads", () => {
+  const denied = { ...decideByFailureMode("closed"), message: "Aguarde 1 minuto." };
+  const textOf = (decision: Decision, format: "conflict" | "error") =>
+    (JSON.parse(makeDenial(decision, format).body) as { error: string }).error;
+  assert.equal(textOf(denied, "conflict"), "Aguarde 1 minuto.");
+  assert.equal(textOf({ ...denied, message: null }, "conflict"), "Rate limit exceeded");
+  assert.equal(textOf(denied, "error"), "Rate limit exceeded");
+});
+
 test("the status says why", () => {
   const denied = { ...decideByFailureMode("closed"), degraded: false };
   const status = (fields: Partial<Decision>) => denialStatus({ ...denied, ...fields });

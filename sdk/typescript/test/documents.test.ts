@@ -38,9 +38,9 @@ function moduleOf({ text }: CodeBlock): string {
   return [...imports, ...context, ...wrapped, ""].join("\n");
 }
 
-const DOCUMENTS = ["docs/guide/clients.md", "sdk/typescript/README.md"];
+const DOCUMENTS = ["docs/guide/clients.md", "sdk/typescript/README.md", "llms.txt"];
 
-test("the TypeScript of the guide and of the README compiles", () => {
+test("the TypeScript of the guide, of the README and of llms.txt compiles", () => {
   const globals = readFileSync(join(ROOT, "test", "fixtures", "documents.d.ts"), "utf8");
   const files: Record<string, string> = { "globals.d.ts": globals, "gates.ts": GATES };
   for (const document of DOCUMENTS) {

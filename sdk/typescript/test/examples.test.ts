@@ -1,79 +1,19 @@
 // The examples really run: copied beside this build, with the packages that are installed here.
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
-import type { ChildProcess, StdioOptions } from "node:child_process";
-import { cpSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 
 import { Catraca } from "@catraca/client";
 import { addToBlocklist } from "@catraca/client/checkout";
 
-import { ROOT, installPackage } from "./support/install.js";
-import { closeServer, listen } from "./support/proxy.js";
-import { REPOSITORY, freePort, preset, startServer } from "./support/server.js";
-import type { TestServer } from "./support/server.js";
+import { MODULES, copyExample, environment, start, startApi } from "./support/examples.js";
+import type { ApiAnswer } from "./support/examples.js";
+import { installPackage } from "./support/install.js";
+import { startProxy } from "./support/proxy.js";
+import { freePort, preset, startServer } from "./support/server.js";
 import { waitUntil } from "./support/wait.js";
-
-const EXAMPLES = join(import.meta.dirname, "examples");
-const MODULES = join(ROOT, "node_modules");
-const STARTED: ChildProcess[] = [];
-
-after(() => STARTED.forEach((child) => signalGroup(child, "SIGKILL")));
-
-/** The whole process group: npm's `deno` is a program that starts another one. */
-function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-(child.pid ?? NaN), signal);
-  } catch (error) {
-    // ESRCH: it has ended.
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-  }
-}
-
-/** A copy of an example, with the package beside it as npm would install it. */
-function copyExample(name: string): string {
-  const folder = join(EXAMPLES, name);
-  rmSync(folder, { recursive: true, force: true });
-  cpSync(join(REPOSITORY, "examples", name), folder, { recursive: true });
-  installPackage(EXAMPLES);
-  return folder;
-}
-
-function environment(server: TestServer, port: number): NodeJS.ProcessEnv {
-  const { url, keys } = server;
-  const catraca = { CATRACA_URL: url, CATRACA_KEY: keys.check, PORT: String(port) };
-  const quiet = { NEXT_TELEMETRY_DISABLED: "1", DENO_NO_UPDATE_CHECK: "1" };
-  return { ...process.env, ...catraca, ...quiet, PACKAGES_ROOT: ROOT, NODE_ENV: "production" };
-}
-
-/** Starts a program and waits until its port answers. */
-async function start(
-  program: string,
-  args: string[],
-  cwd: string,
-  env: NodeJS.ProcessEnv,
-): Promise<{ url: string; stop: () => Promise<void> }> {
-  const stdio: StdioOptions = ["ignore", "ignore", "inherit"];
-  const child = spawn(program, args, { cwd, env, stdio, detached: true });
-  STARTED.push(child);
-  const url = `http://127.0.0.1:${env.PORT}`;
-  const answers = async () => {
-    if (child.exitCode !== null) throw new Error(`${program} ended with ${child.exitCode}`);
-    return fetch(url).then(
-      async (response) => (await response.text(), true),
-      () => false,
-    );
-  };
-  await waitUntil(`${program} answers at ${url}`, answers);
-  const stop = async () => {
-    const ended = new Promise((resolve) => child.once("exit", resolve));
-    signalGroup(child, "SIGTERM");
-    await ended;
-  };
-  return { url, stop };
-}
 
 test("express: wrong passwords count three times, and the sixth unit is denied", async () => {
   const folder = copyExample("express");
@@ -99,22 +39,12 @@ test("express: wrong passwords count three times, and the sixth unit is denied",
   await server.stop();
 });
 
-/** An API of another company, which answers each path with a status and a body. */
-async function startApi(answers: (path: string) => { status?: number; body: object }) {
-  const api = createServer((request, response) => {
-    const { status = 200, body } = answers(request.url ?? "");
-    request.resume();
-    response.writeHead(status, { "Content-Type": "application/json" });
-    response.end(JSON.stringify(body));
-  });
-  return { url: await listen(api), close: () => closeServer(api) };
-}
-
-test("express, soft-ban: a reject_id of 5 bans the customer and the session", async () => {
+/** A shop whose payment API answers as `answer` says. */
+async function startShop() {
   const folder = copyExample("express");
   const server = await startServer(preset("soft-ban"));
-  let answer: object = {};
-  const api = await startApi(() => ({ body: answer }));
+  const shop = { answer: { body: {} } as ApiAnswer };
+  const api = await startApi(() => shop.answer);
   const env = { ...environment(server, await freePort()), PAYMENT_API: api.url };
   const { url, stop } = await start(process.execPath, ["payments.js"], folder, env);
   const submit = async (session: string, customer: string) => {
@@ -123,20 +53,75 @@ test("express, soft-ban: a reject_id of 5 bans the customer and the session", as
     const response = await fetch(`${url}/CheckoutServices-SubmitPayment`, init);
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
-  assert.deepEqual(await submit("s1", "c1"), { status: 200, body: { success: true } });
-  answer = { reject_id: "5" };
-  assert.equal((await submit("s1", "c1")).status, 200, "the text 5 is not the number");
-  answer = { reject_id: 5 };
-  assert.deepEqual(await submit("s1", "c1"), { status: 200, body: { success: false } });
+  const close = async () => {
+    await stop();
+    await api.close();
+    await server.stop();
+  };
+  return Object.assign(shop, { submit, close });
+}
+
+const SUCCESS = { status: 200, body: { success: true } };
+
+// covers: 000-43, 000-44, 000-45
+test("express, soft-ban: a reject_id of 5 bans the customer and the session", async () => {
+  const shop = await startShop();
+  const { submit } = shop;
+  for (const body of [{}, { reject_id: 0 }, { reject_id: null }]) {
+    shop.answer = { body };
+    assert.deepEqual(await submit("s1", "c1"), SUCCESS, JSON.stringify(body));
+  }
+  for (const body of [{ reject_id: "5" }, { reject_id: 4 }]) {
+    shop.answer = { body };
+    const { status, body: shown } = await submit("s1", "c1");
+    assert.deepEqual([status, shown.success], [400, false], "refused, and no ban");
+  }
+  shop.answer = { status: 422, body: { reject_id: 5 } };
+  const rejected = await submit("s1", "c1");
+  assert.equal(rejected.status, 400);
+  const wait = rejected.body.retryAfter as number;
+  assert.ok(wait > 540 && wait <= 600, `${wait}`);
+  assert.deepEqual(rejected.body, {
+    success: false,
+    error: true,
+    errorMessage: "O pagamento foi recusado. Para tentar de novo, aguarde 10 minutos.",
+    retryAfter: wait,
+  });
   const banned = await submit("s1", "c1");
-  assert.deepEqual([banned.status, banned.body.retryAfter], [429, 600]);
-  assert.match(String(banned.body.errorMessage), /^Houve muitas tentativas sem sucesso. Tente de novo em 10 minutos/);
+  assert.equal(banned.status, 429);
+  assert.ok(Number(banned.body.retryAfter) > 540);
+  assert.match(String(banned.body.errorMessage), /^Houve muitas tentativas sem sucesso. Tente de novo em (10|9) minutos/);
+  shop.answer = { body: {} };
   assert.equal((await submit("s2", "c1")).status, 429, "another session of the customer");
   assert.equal((await submit("s1", "c2")).status, 429, "another customer in the session");
   assert.equal((await submit("s3", "c3")).status, 200);
-  await stop();
-  await api.close();
-  await server.stop();
+  await shop.close();
+});
+
+// covers: B-04
+test("express, soft-ban: a payment API that fails is neither a ban nor a success", async () => {
+  const shop = await startShop();
+  const unknown = /^Não foi possível confirmar o pagamento/;
+  const failures: ApiAnswer[] = [
+    { status: 503, body: { title: "unavailable" } },
+    { status: 500, body: {} },
+    { status: 503, body: { reject_id: 0 } },
+    { status: 502, body: null },
+    { body: "<html>" },
+    "hang up",
+  ];
+  for (const answer of failures) {
+    shop.answer = answer;
+    const { status, body } = await shop.submit("s1", "c1");
+    assert.deepEqual([status, body.success, body.error], [502, false, true], JSON.stringify(answer));
+    assert.match(String(body.errorMessage), unknown);
+  }
+  shop.answer = { status: 402, body: { title: "insufficient funds" } };
+  const { status, body } = await shop.submit("s1", "c1");
+  assert.deepEqual([status, body.success], [400, false]);
+  shop.answer = { body: {} };
+  assert.deepEqual(await shop.submit("s1", "c1"), SUCCESS);
+  await shop.close();
 });
 
 test("express, dict: DICT's answer is the price, and a payment gives a token back", async () => {
@@ -239,11 +224,12 @@ async function checkTestRoute(url: string, keys: { admin: string; check: string 
   }
 }
 
-// covers: 004-70, 004-94, X-32
+// covers: 004-70, 004-94, X-32, B-67
 test("nextjs: limits before every route, a guarded route, bookings without overlap", async () => {
   const folder = copyExample("nextjs");
   const server = await startServer(preset("booking"));
-  const env = environment(server, await freePort());
+  const proxy = await startProxy(server.url);
+  const env = environment({ ...server, url: proxy.url }, await freePort());
   const next = join(MODULES, "next", "dist", "bin", "next");
   execFileSync(process.execPath, [next, "build"], { cwd: folder, env, stdio: "inherit" });
   const args = [next, "start", "--hostname", "127.0.0.1", "--port", String(env.PORT)];
@@ -258,7 +244,8 @@ test("nextjs: limits before every route, a guarded route, bookings without overl
   const denied = burst.find((response) => response.status === 429);
   assert.ok(denied, "more than 60 a minute are denied");
   const body = (await denied.json()) as Record<string, unknown>;
-  assert.deepEqual([body.error, body.conflict], ["Rate limit exceeded", true]);
+  assert.equal(body.conflict, true);
+  assert.match(String(body.error), /^(Você abriu páginas|Este endereço fez pedidos) demais/);
 
   const logIn = (password: string) =>
     fetch(`${url}/api/auth/login`, {
@@ -286,7 +273,50 @@ test("nextjs: limits before every route, a guarded route, bookings without overl
   assert.deepEqual(statuses.sort(), [201, 409], "its time is free again, for one of two");
   assert.equal(await book("2030-01-07T10:15:00Z"), 409);
   assert.equal(await book("2030-01-07T10:30:00Z"), 201);
+  proxy.path = "/v1/slots/confirm";
+  proxy.mode = "error";
+  assert.equal(await book("2030-01-07T11:00:00Z"), 201, "it was stored, and the confirmation failed");
+  assert.ok(proxy.calls.includes("/v1/slots/confirm"));
   await checkTestRoute(url, server.keys);
   await stop();
+  await proxy.close();
+  await server.stop();
+});
+
+// covers: B-67
+test("booking.py: what was stored is a 201, and what failed is a 500, however the hold ends", async () => {
+  const folder = copyExample("booking");
+  const server = await startServer(readFileSync(join(folder, "catalog.toml"), "utf8"));
+  const proxy = await startProxy(server.url);
+  const env = environment(server, await freePort());
+  const args = ["booking.py", String(env.PORT), proxy.url];
+  const { url, stop } = await start("python3", args, folder, env);
+  const book = async (start_at: string, fail = false) => {
+    const body = JSON.stringify({ employee: "ana", start_at, duration: 30, fail });
+    return (await fetch(`${url}/api/appointments`, { method: "POST", body })).status;
+  };
+  const attempts = (path: string) => proxy.calls.filter((call) => call === path).length;
+  for (const [mode, hour] of [["error", 10], ["cut", 11]] as const) {
+    proxy.mode = mode;
+    proxy.path = "/v1/slots/confirm";
+    assert.equal(await book(`2030-01-07T${hour}:00:00Z`), 201, `${mode}: stored`);
+    proxy.path = "/v1/slots/cancel";
+    assert.equal(await book(`2030-01-07T${hour}:30:00Z`, true), 500, `${mode}: not stored`);
+    proxy.path = "/v1/slots/hold";
+    assert.equal(await book(`2030-01-08T${hour}:00:00Z`), 503, `${mode}: not held`);
+  }
+  assert.deepEqual([attempts("/v1/slots/confirm"), attempts("/v1/slots/cancel")], [6, 6]);
+  proxy.path = "/v1/slots/confirm";
+  proxy.remaining = 1;
+  assert.equal(await book("2030-01-07T12:00:00Z"), 201);
+  const view = await new Catraca({ url: server.url, key: server.keys.check }).calendar({
+    calendar: "ana",
+    tenant: "tenant_1",
+    from: "2030-01-07T12:00:00Z",
+    to: "2030-01-07T12:30:00Z",
+  });
+  assert.deepEqual(view.busy.map(({ state }) => state), ["confirmed"], "the second attempt");
+  await stop();
+  await proxy.close();
   await server.stop();
 });

@@ -164,25 +164,6 @@ test("hono: a preflight is not counted, and a page of another origin can read a 
   assert.equal(denied.headers.get("access-control-expose-headers"), EXPOSED);
 });
 
-test("express: a client that leaves returns its lease", async () => {
-  const app = express();
-  let entered = () => {};
-  const inside = new Promise<void>((resolve) => (entered = resolve));
-  app.get("/upload", expressGuard(catraca, { gate: "uploads" }), () => entered());
-  const http = createServer(app);
-  const url = await listen(http);
-  const controller = new AbortController();
-  const call = fetch(`${url}/upload`, { signal: controller.signal });
-  await inside;
-  const subject = { ip: "127.0.0.1" };
-  assert.equal((await catraca.peek("uploads", subject)).allowed, false);
-  controller.abort();
-  await assert.rejects(call);
-  const isReturned = async () => (await catraca.peek("uploads", subject)).allowed;
-  await waitUntil("the lease is returned", isReturned);
-  await closeServer(http);
-});
-
 test("fastify: denies before the handler, and settles with the status", async () => {
   let reached = 0;
   const app = Fastify({ trustProxy: "127.0.0.1" });
@@ -235,6 +216,20 @@ test("hono: denies before the handler, and settles with the status", async () =>
   );
   assert.equal((await fetch(`${url}/session`, { method: "POST" })).status, 401);
   await untilCharged("127.0.0.1", 50);
+});
+
+test("hono: a settle is handed to waitUntil where the platform has it", async () => {
+  const app = new Hono();
+  const address = () => "198.51.100.53";
+  app.get("/session", honoGuard(catraca, { gate: "failures", address }), (c) => c.text("no", 401));
+  const work: Promise<unknown>[] = [];
+  const context = { waitUntil: (settled: Promise<unknown>) => void work.push(settled), props: {} };
+  const platform = { ...context, passThroughOnException: () => {} };
+  assert.equal((await app.request("/session", {}, {}, platform)).status, 401);
+  assert.equal(work.length, 1);
+  await Promise.all(work);
+  assert.equal((await catraca.peek("failures", { ip: "198.51.100.53" })).remaining, 50);
+  assert.equal((await app.request("/session")).status, 401, "without a context, as on Node");
 });
 
 test("edge: denies before the handler, and settles with the status", async () => {

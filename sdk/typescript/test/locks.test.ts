@@ -1,9 +1,9 @@
 // Locks and slots of the real server.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, afterEach, before, test } from "node:test";
 
 import { Catraca, LockLostError, LockTakenError, UnavailableError } from "@catraca/client";
-import type { HeldLease } from "@catraca/client";
+import type { HeldLease, Warning } from "@catraca/client";
 
 import { LeaseKeeper } from "../dist/esm/lease-keeper.js";
 import { startProxy } from "./support/proxy.js";
@@ -20,6 +20,11 @@ before(async () => {
   server = await startServer();
   proxy = await startProxy(server.url);
   catraca = new Catraca({ url: proxy.url, key: server.keys.check, deadlineMs: 5_000 });
+});
+
+afterEach(() => {
+  proxy.mode = "pass";
+  proxy.path = null;
 });
 
 after(async () => {
@@ -142,4 +147,62 @@ test("of two simultaneous bookings exactly one succeeds", async () => {
   const range = { calendar: "bia", start: "2030-01-07T10:00:00Z", end: "2030-01-07T10:30:00Z" };
   const book = () => catraca.withSlot(range, () => 201).catch(() => 409);
   assert.deepEqual((await Promise.all([book(), book()])).sort(), [201, 409]);
+});
+
+/** A client with the warnings that it has reported; calls of the path get no answer. */
+function cutOff(path: string) {
+  const warnings: Warning[] = [];
+  const onWarning = (warning: Warning) => void warnings.push(warning);
+  const key = server.keys.check;
+  const client = new Catraca({ url: proxy.url, key, deadlineMs: 5_000, onWarning });
+  proxy.path = path;
+  const codes = () => warnings.map(({ code }) => code);
+  return { client, codes, detail: () => warnings[0]?.detail ?? "" };
+}
+
+// covers: B-67
+test("a release that fails after the work is a warning, and the result stays", async () => {
+  const { client, codes, detail } = cutOff("/v1/locks/release");
+  const result = await client.withLock("order-6", () => {
+    proxy.mode = "error";
+    return "paid";
+  });
+  assert.deepEqual([result, codes()], ["paid", ["release-failed"]]);
+  assert.match(detail(), /503.*ends with its TTL/);
+  const failed = client.withLock("order-7", () => {
+    throw new Error("the payment failed");
+  });
+  await assert.rejects(failed, /the payment failed/);
+  assert.equal(codes().length, 2);
+});
+
+// covers: B-67
+test("a confirmation that fails after the work is a warning, and the result stays", async () => {
+  const start = new Date("2030-01-08T10:00:00Z");
+  const end = new Date("2030-01-08T10:30:00Z");
+  const { client, codes } = cutOff("/v1/slots/confirm");
+  const stored: number[] = [];
+  const store = async ({ fence, lease }: HeldLease) => {
+    stored.push(fence);
+    if (stored.length === 1) proxy.mode = "error";
+    else await catraca.cancelSlot(lease);
+    return "stored";
+  };
+  assert.equal(await client.withSlot({ calendar: "eva", start, end }, store), "stored");
+  assert.deepEqual(codes(), ["confirm-failed"]);
+  proxy.mode = "pass";
+  assert.equal(await client.withSlot({ calendar: "fay", start, end }, store), "stored");
+  assert.deepEqual(codes(), ["confirm-failed", "confirm-failed"], "the hold had ended");
+});
+
+test("a hold that cannot be freed after a failure is a warning beside the error", async () => {
+  const start = new Date("2030-01-08T10:00:00Z");
+  const end = new Date("2030-01-08T10:30:00Z");
+  const { client, codes } = cutOff("/v1/slots/cancel");
+  const failed = client.withSlot({ calendar: "gil", start, end }, () => {
+    proxy.mode = "error";
+    throw new Error("the card was refused");
+  });
+  await assert.rejects(failed, /the card was refused/);
+  assert.deepEqual(codes(), ["release-failed"]);
 });

@@ -30,6 +30,7 @@ for (const [name, program] of Object.entries(RUNTIMES)) {
     assert.deepEqual(JSON.parse(stdout), {
       statuses: [200, 200, 200, 429],
       lock: true,
+      repeated: true,
       error: "UnavailableError",
       unchecked: 503,
       required: "function",

@@ -15,6 +15,9 @@ const LIMITS: Record<string, number> = {
   "adapters/hono": 2 * KIB,
   "adapters/next": 2 * KIB,
   "adapters/edge": 2 * KIB,
+  // With the client, and in booking with the guard of Next.js.
+  "compat/booking": 9 * KIB,
+  "compat/checkout": 3 * KIB,
 };
 
 for (const [entry, limit] of Object.entries(LIMITS)) {

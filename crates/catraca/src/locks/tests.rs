@@ -101,7 +101,6 @@ async fn sleep_ms(millis: u64) {
     sleep(Duration::from_millis(millis)).await;
 }
 
-/// covers: 004-26, 004-81, B-75
 #[tokio::test(start_paused = true)]
 async fn the_longest_waiter_is_granted_the_name_at_once() {
     let locks = locks();

@@ -17,12 +17,18 @@ const CARTRIDGE = join(ROOT, 'cartridges', 'int_catraca');
 /** Every platform begins with a session of its own, because tests share a server. */
 let sessions = 0;
 
-/** session.privacy accepts primitive values only. */
+/** What the platform permits in a value of a session. */
+const SESSION_VALUE_MAX = 2000;
+
+/** session.privacy accepts primitive values only, and texts of a bounded length. */
 function makePrivacy() {
   return new Proxy({}, {
     set(target, name, value) {
       if (value !== null && !['string', 'number', 'boolean'].includes(typeof value)) {
         throw new Error(`session.privacy.${String(name)}: not a primitive value`);
+      }
+      if (typeof value === 'string' && value.length > SESSION_VALUE_MAX) {
+        throw new Error(`session.privacy.${String(name)}: ${value.length} characters`);
       }
       target[name] = value;
       return true;

@@ -1,22 +1,18 @@
 /** A guard for Express 4 and 5. The client's address is `req.ip`: set Express' `trust proxy`. */
-import type { Decision, GateMap, GateName } from "../types.js";
-import { settleStatus } from "../guard/check-request.js";
+import type { GateMap, GateName } from "../types.js";
 import type { GateClient } from "../guard/check-request.js";
-import { checkNode } from "../guard/node.js";
-import type { NodeGuardOptions, NodeRequest, NodeVerdict } from "../guard/node.js";
+import { checkNode, settleOnClose } from "../guard/node.js";
+import type { NodeGuardOptions, NodeRequest, NodeResponse, NodeVerdict } from "../guard/node.js";
 
 /** The part of Express' request that the guard reads. */
 export type ExpressRequest = NodeRequest;
 
 /** The part of Express' response that the guard uses. */
-export interface ExpressResponse {
-  statusCode: number;
-  readonly headersSent: boolean;
+export interface ExpressResponse extends NodeResponse {
   locals: Record<string, any>;
   getHeader(name: string): unknown;
   setHeader(name: string, value: string): unknown;
   end(body: string): unknown;
-  on(event: "close", listener: () => void): unknown;
 }
 
 /** Middleware that answers denied requests, and settles with the status of the response. */
@@ -48,16 +44,4 @@ export function guard<R extends ExpressRequest, G extends GateMap, N extends Gat
     if (decision.ticket) settleOnClose(client, decision, response);
     next();
   };
-}
-
-/** Also when the client has gone: without a status, but the check is over. */
-function settleOnClose<G extends GateMap>(
-  client: GateClient<G>,
-  decision: Decision,
-  response: ExpressResponse,
-): void {
-  response.on("close", () => {
-    const status = response.headersSent ? response.statusCode : undefined;
-    void settleStatus(client, decision, status);
-  });
 }

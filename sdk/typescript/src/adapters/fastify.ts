@@ -1,9 +1,8 @@
 /** A guard for Fastify. The client's address is `request.ip`: set Fastify's `trustProxy`. */
-import type { Decision, GateMap, GateName } from "../types.js";
-import { settleStatus } from "../guard/check-request.js";
+import type { GateMap, GateName } from "../types.js";
 import type { GateClient } from "../guard/check-request.js";
-import { checkNode } from "../guard/node.js";
-import type { NodeGuardOptions, NodeRequest } from "../guard/node.js";
+import { checkNode, settleOnClose } from "../guard/node.js";
+import type { NodeGuardOptions, NodeRequest, NodeResponse } from "../guard/node.js";
 
 /** The part of Fastify's request that the guard reads. */
 export interface FastifyRequestLike extends NodeRequest {
@@ -12,7 +11,8 @@ export interface FastifyRequestLike extends NodeRequest {
 
 /** The part of Fastify's reply that the guard uses. */
 export interface FastifyReplyLike {
-  statusCode: number;
+  /** Node's own response: its `close` comes also when the client leaves, unlike `onResponse`. */
+  raw: NodeResponse;
   code(status: number): unknown;
   getHeader(name: string): unknown;
   headers(values: Record<string, string>): unknown;
@@ -20,15 +20,13 @@ export interface FastifyReplyLike {
 }
 
 /**
- * Hooks for a route, or for the whole application with `addHook`. `onRequest` runs before the body
- * is read: use `preHandler` where the subject is in the body.
+ * Hooks for a route, or `check` for the whole application with `addHook`. `onRequest` runs before
+ * the body is read: use `preHandler` where the subject is in the body.
  */
 export function guard<R extends FastifyRequestLike, G extends GateMap, N extends GateName<G>>(
   client: GateClient<G>,
   options: NodeGuardOptions<R, G, N>,
 ) {
-  const decisions = new WeakMap<R, Decision>();
-
   const check = async (request: R, reply: FastifyReplyLike): Promise<unknown> => {
     const exposed = reply.getHeader("access-control-expose-headers");
     const { decision, denial, fields } = await checkNode(client, request, exposed, options);
@@ -37,20 +35,15 @@ export function guard<R extends FastifyRequestLike, G extends GateMap, N extends
       reply.code(denial.status);
       return reply.send(denial.body);
     }
-    if (decision) decisions.set(request, decision);
+    if (decision?.ticket) settleOnClose(client, decision, reply.raw);
     return undefined;
-  };
-
-  const onResponse = async (request: R, reply: FastifyReplyLike): Promise<void> => {
-    await settleStatus(client, decisions.get(request) ?? null, reply.statusCode);
   };
 
   return {
     /** For `app.post("/login", guard(…).route, handler)`. */
-    route: { onRequest: check, onResponse },
+    route: { onRequest: check },
     /** The same before the handler, when the body has been read. */
-    routeWithBody: { preHandler: check, onResponse },
+    routeWithBody: { preHandler: check },
     check,
-    onResponse,
   };
 }

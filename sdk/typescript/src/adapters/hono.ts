@@ -11,6 +11,8 @@ import { denialResponse, isPreflight } from "../guard/web.js";
 export interface HonoContext {
   req: { raw: Request };
   res: Response;
+  /** On Workers; elsewhere Hono has none, and throws when it is read. */
+  readonly executionCtx?: { waitUntil(work: Promise<unknown>): void };
   header(name: string, value: string): unknown;
 }
 
@@ -42,6 +44,10 @@ export function guard<C extends HonoContext, G extends GateMap, N extends GateNa
     for (const [name, value] of Object.entries(fields)) context.header(name, value);
     // Hono turns an error of the handler into a response before this continues.
     await next();
-    void settleStatus(client, decision, context.res.status);
+    const settled = settleStatus(client, decision, context.res.status);
+    try {
+      // Workers end a request with its response, unless they know of work that is left.
+      context.executionCtx?.waitUntil(settled);
+    } catch {}
   };
 }

@@ -91,12 +91,12 @@ export function renewLock(
   return currentServices().locks.renewLock(key, version, options);
 }
 
-/** Frees the lock, and with it the time of an appointment; false if it had ended. */
+/** Frees the lock, and with it the time of an appointment; false if it had ended or that failed. */
 export function releaseLock(key: string, version: number): Promise<boolean> {
   return currentServices().locks.releaseLock(key, version);
 }
 
-/** Keeps the time of an appointment after its lock: a booking, which has no TTL. */
+/** Keeps the time of an appointment after its lock: a booking, which has no TTL; false as above. */
 export function confirmLock(key: string, version: number): Promise<boolean> {
   return currentServices().locks.confirmLock(key, version);
 }
@@ -121,7 +121,8 @@ export function checkTimeSlotAvailability(
 
 /**
  * Books a range of time while `create` runs: 201 with what it returns, or 409 if the time is taken.
- * If `create` throws, the time is free again and the error goes on.
+ * If `create` throws, the time is free again and the error goes on. What it has created is a 201 also
+ * if the range cannot be confirmed then; `onWarning` of the client is called.
  */
 export async function bookTimeSlot<T>(
   slot: SlotRange & { tenant?: string },

@@ -1,6 +1,6 @@
 /** Locks of a booking site: the calls that its route handlers already make. */
 import type { Catraca } from "../client.js";
-import { UnavailableError } from "../errors.js";
+import { unconfirmed, unreleased } from "../locks.js";
 import { pause } from "../transport.js";
 import type { CalendarView, GrantedLease, LockConflict, LockCounts } from "../types.js";
 import {
@@ -18,6 +18,8 @@ export interface LockOptions {
   retryCount?: number;
   /** Milliseconds before the second attempt; they double each time, with jitter; 100 by default. */
   retryDelay?: number;
+  /** Ends the attempts, such as `AbortSignal.timeout(1_000)`; the call rejects with its reason. */
+  signal?: AbortSignal;
 }
 
 export interface LockResult {
@@ -39,7 +41,7 @@ export interface TimeSlotAvailability {
 
 type LockCalls = "acquireLock" | "renewLock" | "releaseLock";
 type SlotCalls = "holdSlot" | "confirmSlot" | "cancelSlot" | "calendar";
-type Client = Pick<Catraca, LockCalls | SlotCalls | "request">;
+type Client = Pick<Catraca, LockCalls | SlotCalls | "request" | "reportWarning">;
 
 const MINUTE_MS = 60_000;
 
@@ -58,21 +60,22 @@ export class OptimisticLockService {
 
   /** Appointment keys lock their range of time: any overlap is a conflict. */
   async acquireLock(key: string, version: number, options: LockOptions = {}): Promise<LockResult> {
-    const { retryCount = 0, retryDelay = 100 } = options;
+    const { retryCount = 0, retryDelay = 100, signal } = options;
     for (let attempt = 0; ; attempt += 1) {
-      const grant = await this.#acquire(key, version, options.ttl);
+      const grant = await this.#acquire(key, version, options);
       if (grant.granted) {
         this.#held.set(heldKey(key, version), grant);
         return granted(grant);
       }
       if (attempt >= retryCount) return refusedResult(grant);
-      await pause(retryDelay * 2 ** attempt * (0.75 + Math.random() / 2));
+      await pause(retryDelay * 2 ** attempt * (0.75 + Math.random() / 2), signal);
     }
   }
 
   /**
    * Frees the lock, and with it the time of an appointment: a booking is kept by `confirmLock`.
-   * False if this object does not hold it, or it has ended.
+   * False if this object does not hold it, it has ended, or the call failed: then `onWarning` is
+   * called, and the lease ends with its TTL. A handler must not fail for it after its work is done.
    */
   async releaseLock(key: string, version: number): Promise<boolean> {
     const lease = this.#held.get(heldKey(key, version));
@@ -84,9 +87,8 @@ export class OptimisticLockService {
       // `already_released`: the answer to the first call was lost.
       return outcome === "released" || outcome === "already_released";
     } catch (error) {
-      // The lease ends with its TTL; a handler must not fail for it after its work is done.
-      if (error instanceof UnavailableError) return false;
-      throw error;
+      this.#client.reportWarning(unreleased(error));
+      return false;
     }
   }
 
@@ -102,12 +104,20 @@ export class OptimisticLockService {
     return renewed !== null;
   }
 
-  /** Turns the held range of an appointment into a booking, which has no TTL. */
+  /**
+   * Turns the held range of an appointment into a booking, which has no TTL. False as with
+   * `releaseLock`: an appointment that was stored before stays stored.
+   */
   async confirmLock(key: string, version: number): Promise<boolean> {
     const lease = this.#held.get(heldKey(key, version));
     if (lease === undefined) return false;
     this.#held.delete(heldKey(key, version));
-    return (await this.#client.confirmSlot(lease)) !== null;
+    try {
+      return (await this.#client.confirmSlot(lease)) !== null;
+    } catch (error) {
+      this.#client.reportWarning(unconfirmed(error));
+      return false;
+    }
   }
 
   /** Whether no other caller has any of this time. A lock of this object on it does not count. */
@@ -142,10 +152,14 @@ export class OptimisticLockService {
     return this.#client.request<LockCounts>("GET", "/v1/stats/locks");
   }
 
-  #acquire(key: string, version: number, ttl?: number): Promise<GrantedLease | LockConflict> {
+  #acquire(
+    key: string,
+    version: number,
+    { ttl, signal }: LockOptions,
+  ): Promise<GrantedLease | LockConflict> {
     const target = parseLockKey(key);
     const { kind, tenant } = target;
-    const options = { kind, tenant, version, ttlMs: ttl };
+    const options = { kind, tenant, version, ttlMs: ttl, signal };
     if (!("calendar" in target)) return this.#client.acquireLock(target.name, options);
     const { calendar, start, end } = target;
     return this.#client.holdSlot({ calendar, start, end }, options);

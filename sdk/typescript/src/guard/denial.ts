@@ -14,6 +14,7 @@ export interface Denial {
   body: string;
 }
 
+const RATE_LIMITED = "Rate limit exceeded";
 const JSON_TYPE = "application/json";
 const REGISTRY = "https://iana.org/assignments/http-problem-types#";
 const TITLES: Record<number, string> = {
@@ -41,9 +42,9 @@ export function denialStatus(decision: Decision): number {
 
 function bodyOf(decision: Decision, format: DenialFormat): object {
   const wait = retryAfter(decision);
-  if (format === "error") return { error: "Rate limit exceeded", retryAfter: wait };
+  if (format === "error") return { error: RATE_LIMITED, retryAfter: wait };
   if (format === "conflict") {
-    return { error: "Rate limit exceeded", conflict: true, retryAfter: wait };
+    return { error: decision.message ?? RATE_LIMITED, conflict: true, retryAfter: wait };
   }
   if (format === "message") {
     const errorMessage = decision.message ?? defaultMessage(wait);

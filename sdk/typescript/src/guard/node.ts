@@ -1,6 +1,6 @@
-/** What the guards for Node's frameworks share: CORS, which a page of another origin needs. */
-import type { GateMap, GateName } from "../types.js";
-import { UNGATED, checkRequest } from "./check-request.js";
+/** What the guards for Node's frameworks share: CORS, and the settle at the end of a response. */
+import type { Decision, GateMap, GateName } from "../types.js";
+import { UNGATED, checkRequest, settleStatus } from "./check-request.js";
 import type { GateClient, GuardOptions, Verdict } from "./check-request.js";
 import { EXPOSED_FIELDS, decisionFields } from "./fields.js";
 
@@ -11,6 +11,14 @@ export interface NodeRequest {
   ip?: string | undefined;
   method?: string | undefined;
   headers?: Record<string, string | string[] | undefined>;
+}
+
+/** The part of Node's response that these guards read. */
+export interface NodeResponse {
+  statusCode: number;
+  readonly headersSent: boolean;
+  readonly destroyed?: boolean;
+  on(event: "close", listener: () => void): unknown;
 }
 
 export interface NodeGuardOptions<R, G extends GateMap, N extends GateName<G>>
@@ -49,6 +57,23 @@ export async function checkNode<R extends NodeRequest, G extends GateMap, N exte
   }
   const own = denial ? denial.fields : decision ? decisionFields(decision) : {};
   return { ...verdict, fields: { ...Object.fromEntries(fields), ...own } };
+}
+
+/**
+ * Settles once, when the response has been sent or its client has left: then without a status, if
+ * there was none yet. A client may have left while the check was under way.
+ */
+export function settleOnClose<G extends GateMap>(
+  client: GateClient<G>,
+  decision: Decision,
+  response: NodeResponse,
+): void {
+  const settle = () => {
+    const status = response.headersSent ? response.statusCode : undefined;
+    void settleStatus(client, decision, status);
+  };
+  if (response.destroyed) settle();
+  else response.on("close", settle);
 }
 
 function readCors<R>(cors: HeadersInit | ((request: R) => HeadersInit), request: R): HeadersInit {

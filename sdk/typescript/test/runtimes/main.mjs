@@ -39,8 +39,18 @@ for (let n = 0; n < 4; n += 1) {
 await stop();
 
 const lock = await catraca.withLock("runtime", ({ fence }) => fence > 0);
+// The id of an acquire makes it repeatable, also where there is no global `crypto` (Node 18).
+let answers = 0;
+const losing = async (...call) => {
+  const answer = await fetch(...call);
+  answers += 1;
+  if (answers === 1) throw new TypeError("the answer was lost");
+  return answer;
+};
+const repeating = new Catraca({ url, key, deadlineMs: 5_000, fetch: losing });
+const { granted: repeated } = await repeating.acquireLock("repeated");
 const error = await away.check("login", { ip: "198.51.100.1" }).catch(({ name }) => name);
 const handler = guarded(away, { gate: "login" }, () => new Response("in"));
 const { status: unchecked } = await handler(new Request("http://127.0.0.1/"));
 const required = typeof createRequire(import.meta.url)("@catraca/client").Catraca;
-console.log(JSON.stringify({ statuses, lock, error, unchecked, required }));
+console.log(JSON.stringify({ statuses, lock, repeated, error, unchecked, required }));

@@ -11,6 +11,8 @@ export interface TestProxy {
   mode: ProxyMode;
   /** With another mode, the number of calls after which it is `pass` again. */
   remaining: number;
+  /** The path of the calls that the mode is about; all by default. */
+  path: string | null;
   /** The paths of all calls. */
   calls: string[];
   lastHeaders: IncomingHttpHeaders;
@@ -23,6 +25,7 @@ export async function startProxy(target: string): Promise<TestProxy> {
     url: "",
     mode: "pass",
     remaining: Infinity,
+    path: null,
     calls: [],
     lastHeaders: {},
     lastBody: "",
@@ -32,8 +35,9 @@ export async function startProxy(target: string): Promise<TestProxy> {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const mode = state.remaining > 0 ? state.mode : "pass";
-      state.remaining -= 1;
+      const isMeant = state.path === null || state.path === request.url;
+      const mode = isMeant && state.remaining > 0 ? state.mode : "pass";
+      if (isMeant) state.remaining -= 1;
       state.calls.push(request.url ?? "");
       state.lastHeaders = request.headers;
       state.lastBody = Buffer.concat(chunks).toString();

@@ -51,7 +51,7 @@ fn book(service: &Service, start: &str, more: &Value) -> (u16, Value) {
     (answer.status, answer.json())
 }
 
-/// covers: 004-37, 004-39, 004-40, 004-41, 004-69, B-67
+/// covers: 004-37, 004-40, 004-41, 004-69
 #[test]
 fn two_bookings_at_once_are_one_201_and_one_409() {
     let catalog = std::fs::read_to_string(format!("{FOLDER}/catalog.toml")).unwrap();

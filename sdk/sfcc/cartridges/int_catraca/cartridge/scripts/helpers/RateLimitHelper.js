@@ -23,6 +23,8 @@ var CONFIRMED_FOR_MS = 5 * 1000;
 var DEFAULT_REASON = 'API rejection';
 /** The service refuses longer reasons. */
 var REASON_CHARACTERS_MAX = 500;
+/** As JSON, where some characters take six: a value of the session has 2,000 at most. */
+var REASON_JSON_MAX = 1500;
 
 function log() {
   return Logger.getLogger('catraca');
@@ -185,6 +187,9 @@ function withoutUnsent(copy) {
  */
 function boundedReason(reason) {
   var text = String(reason || DEFAULT_REASON).substring(0, REASON_CHARACTERS_MAX);
+  while (JSON.stringify(text).length > REASON_JSON_MAX) {
+    text = text.substring(0, Math.floor(text.length / 2));
+  }
   return text.replace(/[\uD800-\uDBFF]$/, '');
 }
 
