@@ -30,7 +30,7 @@ pub enum Subject {
     GovernorHeaders,
     /// Our layer, a bucket: `RateLimit` headers, the decision in the request's extensions.
     Catraca,
-    /// Our layer, a bucket with prices by status: a ticket is sealed, opened and settled.
+    /// Our layer, a bucket with prices by status: a ticket is kept and settled.
     CatracaSettled,
     /// tower_governor, every request denied.
     GovernorDenied,

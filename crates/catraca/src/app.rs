@@ -102,6 +102,21 @@ pub use reset::{KeyResetResult, PolicyResetResult};
 pub use settle::{SettleAnswer, offloaded_max};
 
 /// What every front end has. Cheap to clone: all parts are shared.
+///
+/// ```
+/// use catraca::{App, Catalog, Check, Engine};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 1h'")?;
+/// let app = App::local(Engine::new(catalog)).build();
+/// let handler = app.clone(); // the same counters
+/// let check = Check::new("login", [("ip", "198.51.100.7")]);
+/// assert!(handler.check(&check).await?.allowed);
+/// assert!(!app.peek(&check).await?.allowed);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct App {
     parts: Arc<AppParts>,

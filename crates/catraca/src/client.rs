@@ -56,6 +56,19 @@ pub use {server_tls::ServerTls, server_url::ServerUrl};
 const WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// A client of one server. Clones share its connections.
+///
+/// ```
+/// use catraca::{Check, Client, FailMode};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::builder("http://127.0.0.1:1").fail(FailMode::Open).build()?;
+/// let decision = client.check(&Check::new("login", [("ip", "198.51.100.7")])).await?;
+/// // No server listens there, so the fail mode has decided.
+/// assert_eq!((decision.allowed, decision.reason.as_str()), (true, "unavailable"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     parts: Arc<ClientParts>,

@@ -12,6 +12,27 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// A source of instants. A program whose tests have a virtual clock of their own implements it;
 /// others use [`ManualClock`].
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use catraca::{Catalog, Check, Clock, Engine};
+///
+/// struct FixedClock(SystemTime);
+///
+/// impl Clock for FixedClock {
+///     fn system_time(&self) -> SystemTime {
+///         self.0
+///     }
+/// }
+///
+/// let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(12 * 3_600);
+/// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+/// let engine = Engine::builder(catalog).clock(FixedClock(noon)).build();
+/// let decision = engine.check(&Check::new("api", [("ip", "198.51.100.7")]))?;
+/// assert_eq!(decision.decided_at(), noon);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Clock: Send + Sync {
     /// The current instant.
     fn system_time(&self) -> SystemTime;
@@ -25,6 +46,14 @@ pub trait Clock: Send + Sync {
 }
 
 /// The wall clock at start plus the time that has passed since, suspend included.
+///
+/// ```
+/// use catraca::{Clock, SystemClock};
+///
+/// let clock = SystemClock::new();
+/// let begun_at = clock.system_time();
+/// assert!(clock.system_time() >= begun_at, "also if the wall clock is set back");
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     /// Microseconds to add to the time since boot to get the time since the Unix epoch.

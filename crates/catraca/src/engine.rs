@@ -79,6 +79,22 @@ const UNLISTED_MAX: usize = 1_000;
 
 /// Decides for any API: may this caller pass now, what does it cost, and what happens when they
 /// misbehave.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::thread;
+///
+/// use catraca::{Catalog, Check, Engine};
+///
+/// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+/// let engine = Arc::new(Engine::new(catalog));
+/// let of_thread = Arc::clone(&engine);
+/// let check = Check::new("api", [("ip", "198.51.100.7")]);
+/// let from_thread = check.clone();
+/// thread::spawn(move || of_thread.check(&from_thread)).join().expect("it does not panic")?;
+/// assert_eq!(engine.peek(&check)?.remaining, Some(8));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Engine<S = Memory> {
     rules: ArcSwap<RuleSet>,
     /// Serializes writers of `rules`. Readers load the current value and never wait.

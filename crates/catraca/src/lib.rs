@@ -195,7 +195,35 @@ pub use catraca_core::decision::Decision;
 /// ```
 ///
 pub use catraca_core::decision::DecisionRow;
-pub use catraca_core::decision::{Reason, WindowQuota};
+/// Why a decision or a row is allowed or denied. The words are the same on every interface.
+///
+/// ```
+/// use catraca::{Catalog, Check, Engine, Reason};
+///
+/// let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?);
+/// let check = Check::new("api", [("ip", "198.51.100.7")]);
+/// assert_eq!(engine.check(&check)?.reason, Reason::Ok);
+/// let denied = engine.check(&check.cost(10))?;
+/// assert_eq!((denied.reason, denied.reason.as_str()), (Reason::TooCostly, "too_costly"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+pub use catraca_core::decision::Reason;
+/// The numbers of one of several windows of a policy.
+///
+/// ```
+/// use catraca::{Catalog, Check, Engine};
+///
+/// let text = "[policy.api]\n by = ['ip']\n window = ['600 per 1m', '100 per 1s']";
+/// let engine = Engine::new(Catalog::parse(text)?);
+/// let decision = engine.check(&Check::new("api", [("ip", "198.51.100.7")]))?;
+/// let windows = decision.rows[0].windows.iter();
+/// let numbers = windows.map(|it| (it.window().as_secs(), it.limit, it.remaining));
+/// assert_eq!(numbers.collect::<Vec<_>>(), [(60, 600, 599), (1, 100, 99)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+pub use catraca_core::decision::WindowQuota;
 /// Makes keys of cells, pseudonyms and tickets that others cannot make. A program that keeps state
 /// keeps its secret as well.
 ///
@@ -268,6 +296,18 @@ pub use catraca_core::refusal::Refusal;
 /// ```
 ///
 pub use catraca_core::request::Check;
+/// The value of an attribute: a text or an address of std.
+///
+/// ```
+/// use std::net::IpAddr;
+///
+/// use catraca::{AttributeValue, Subject};
+///
+/// let address = IpAddr::from([198, 51, 100, 7]);
+/// let by_peer = Subject::new().with("ip", AttributeValue::from(address));
+/// assert_eq!(by_peer.get("ip"), Subject::new().with("ip", "198.51.100.7").get("ip"));
+/// ```
+///
 pub use catraca_core::subject::AttributeValue;
 /// Who is checked: attributes with a text or an address as their values.
 ///

@@ -62,6 +62,21 @@ pub fn load_sections(
 }
 
 /// Reads the files that a catalog includes, each once.
+///
+/// ```
+/// use catraca::Includes;
+/// use catraca::core::catalog::read::IncludedFile;
+///
+/// # let folder = std::env::temp_dir().join(format!("catraca-includes-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # std::fs::write(folder.join("limits.toml"), "[policy.a]\nby = ['ip']\nwindow = '9 per 1m'\n")?;
+/// let mut includes = Includes::of(&folder.join("catraca.toml"));
+/// assert!(matches!(includes.load("limits.toml")?, IncludedFile::Text(_)));
+/// assert!(matches!(includes.load("limits.toml")?, IncludedFile::AlreadyRead(_)));
+/// assert!(includes.load("/etc/hostname").is_err(), "only names that end in .toml");
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Includes {
     folder: PathBuf,
@@ -117,6 +132,14 @@ fn read_bounded(file: File) -> io::Result<String> {
 }
 
 /// Why a catalog could not be loaded.
+///
+/// ```
+/// use catraca::LoadError;
+///
+/// let error = catraca::load("no-such-file.toml").err().expect("there is no such file");
+/// assert!(matches!(&error, LoadError::Unreadable { .. }));
+/// assert!(error.to_string().starts_with("cannot read no-such-file.toml"));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {

@@ -88,6 +88,24 @@ pub const NAMESPACES_MAX: usize = 4_096;
 const SWEEPS_MAX: usize = 64;
 
 /// Locks and slots of all namespaces.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use catraca::locks::LocalLocks;
+/// use catraca::{LockRequest, LockService, Locks, Secret, SystemClock};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let locks = Locks::in_memory(Arc::new(SystemClock::new()), &Secret::from_bytes([7; 32]));
+/// let locks = Arc::new(locks);
+/// let shop = LocalLocks::new(Arc::clone(&locks), Default::default()).namespace("shop");
+/// assert!(shop.lock(LockRequest::new("payment", "order-7")).await?.is_ok());
+/// locks.close().await?; // before the process ends
+/// assert!(shop.lock(LockRequest::new("payment", "order-8")).await.is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Locks {
     store: Arc<dyn LockStore>,
     /// The durability of all changes; `None` if each request chooses its own.

@@ -50,6 +50,18 @@ pub use stats::{MemoryStats, TableUsage};
 const MAINTENANCE_SLOTS: usize = 512;
 
 /// A store in the memory of this process.
+///
+/// ```
+/// use catraca::core::cell::CellKind;
+/// use catraca::{Catalog, Check, Engine};
+///
+/// let engine = Engine::new(Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?);
+/// engine.check(&Check::new("api", [("ip", "198.51.100.7")]))?;
+/// let memory = engine.store();
+/// assert_eq!(memory.stats()[CellKind::SlidingWindow].cells, 1);
+/// assert!(memory.full_pools().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Memory {
     shards: Box<[PaddedShard]>,
     /// How many leading bits of a key choose its shard.

@@ -6,8 +6,9 @@
 //!
 //! ```
 //! use std::sync::Arc;
+//! use std::time::SystemTime;
 //!
-//! use catraca::records::{Options, Records};
+//! use catraca::records::{BlockQuery, Options, Records};
 //! use catraca::{Catalog, Check, Engine, Secret};
 //!
 //! fn start(records: &Arc<Records>) -> Result<Engine, Box<dyn std::error::Error>> {
@@ -34,6 +35,9 @@
 //!
 //! let records = Arc::new(Records::open(&url, Options::default())?);
 //! assert_eq!(start(&records)?.check(&check)?.reason.as_str(), "blocked");
+//! let blocks = records.blocks(&BlockQuery::default(), SystemTime::now())?.rows;
+//! assert_eq!((blocks.len(), &*blocks[0].subject.policy), (1, "login"));
+//! assert!(blocks[0].since() > SystemTime::UNIX_EPOCH);
 //! # drop(records);
 //! # std::fs::remove_file(&file)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -57,9 +61,11 @@ mod privacy;
 mod queue;
 mod record;
 mod row;
+mod row_times;
 mod sql;
 mod sqlite;
 mod tasks;
+mod text_interner;
 mod writer;
 
 use std::path::{Path, PathBuf};

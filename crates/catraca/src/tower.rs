@@ -40,6 +40,8 @@
 //! # }
 //! ```
 
+#[cfg(feature = "axum")]
+mod axum_service;
 mod body;
 mod error_log;
 mod extract;

@@ -1,7 +1,7 @@
 //! Each cargo feature of the library alone: it compiles without warnings, and a catalog that needs
-//! another feature is refused with its name. The default features need few crates, the examples
-//! compile with the features that they require, the documentation shows the types of std, and the
-//! migration from tower_governor runs.
+//! another feature is refused with its name. The default features need few crates, the types at the
+//! root have examples, these compile with the features that they require, the documentation shows
+//! the types of std, and the migration from tower_governor runs.
 //!
 //! Uses the `dev` profile without debug information. Every feature has its own set of dependencies,
 //! so little of what the other parts build could be used here, and code that is built for one short
@@ -9,6 +9,7 @@
 
 mod dependencies;
 mod examples;
+mod root_types;
 mod std_times;
 
 use std::process::Command;
@@ -30,6 +31,7 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
         context.processes.run(test.args(["--test", "missing_features"]))?;
     }
     dependencies::run(context)?;
+    root_types::run(context)?;
     examples::run(context)?;
     std_times::run(context)?;
     run_migration(context)

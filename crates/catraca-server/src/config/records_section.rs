@@ -40,7 +40,11 @@ section! {
 impl RecordsSection {
     /// How long each class of records is kept.
     pub fn retention(&self) -> Retention {
-        Retention { history: self.keep_history, audit: self.keep_audit, counts: self.keep_counts }
+        Retention {
+            history: self.keep_history.into(),
+            audit: self.keep_audit.into(),
+            counts: self.keep_counts.into(),
+        }
     }
 }
 
@@ -72,6 +76,8 @@ impl SettingKind for KeepTime {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -79,6 +85,6 @@ mod tests {
         let records = crate::config::parse("").unwrap().process.records;
         assert_eq!(records.retention(), Retention::default());
         let forever = crate::config::parse("[records]\nkeep_audit = 'forever'\n").unwrap();
-        assert!(forever.process.records.keep_audit.is_forever());
+        assert_eq!(forever.process.records.retention().audit, Duration::MAX);
     }
 }

@@ -170,7 +170,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How long an idle connection is kept; 30 s by default.
+    /// How long an idle connection may still be used; 30 s by default. The next call closes those
+    /// that were idle for longer; a client that makes no call leaves that to the server.
     pub fn idle_limit(mut self, idle_max: Duration) -> Self {
         self.idle_max = idle_max;
         self

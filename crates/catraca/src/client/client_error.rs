@@ -6,6 +6,20 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// Why a call has no result. A denial is not an error.
+///
+/// ```
+/// use catraca::{Check, Client, ClientError};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::builder("http://127.0.0.1:1").build()?; // no server listens there
+/// let peeked = client.peek(&Check::new("login", [("ip", "198.51.100.7")])).await;
+/// let error: ClientError = peeked.unwrap_err();
+/// assert!(error.is_unavailable(), "the fail mode would have decided a check");
+/// assert_eq!(error.code(), None); // a code is in an answer of a server
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClientError {

@@ -18,6 +18,25 @@ pub type LocalDecision = Arc<dyn Fn(&Check<'_>) -> Result<Decision, Error> + Sen
 
 /// What a check answers when the server gives no decision: it cannot be reached, does not answer
 /// in time, or is unavailable. A call that the server refuses stays an error in every mode.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use catraca::{Catalog, Check, Client, Engine, FailMode};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let catalog = Catalog::parse("[policy.login]\n by = ['ip']\n window = '1 per 1h'")?;
+/// let local = FailMode::local(Arc::new(Engine::new(catalog)));
+/// let client = Client::builder("http://127.0.0.1:1").fail(local).build()?; // no server there
+/// let check = Check::new("login", [("ip", "198.51.100.7")]);
+/// let decision = client.check(&check).await?;
+/// assert!(decision.allowed && decision.degraded);
+/// // Another place of the program sees the error.
+/// assert!(client.with_fail_mode(FailMode::Error).check(&check).await.is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum FailMode {

@@ -29,6 +29,25 @@ use crate::store::{Store, StoreError};
 pub const OBSERVATIONS_MAX: usize = 100;
 
 /// The level of a bucket as an upstream reports it.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use catraca::{BucketObservation, Catalog, Engine, Subject};
+///
+/// let catalog = Catalog::parse(r#"
+///     [policy.lookup]
+///     by     = ["payer"]
+///     bucket = { size = 100, refill = "2 per 1m" }
+/// "#)?;
+/// let engine = Engine::new(catalog);
+/// let payer = Subject::from([("payer", "ana")]);
+/// let reported = BucketObservation { policy: "lookup", available: 40, capacity: Some(100) };
+/// let observed_at = SystemTime::now() - Duration::from_secs(1);
+/// engine.reconcile("default", &payer, observed_at, &[reported])?;
+/// assert_eq!(engine.bucket_state("default", "lookup", &payer)?.balance, 40);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BucketObservation<'a> {
     /// The policy.

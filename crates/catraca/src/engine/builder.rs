@@ -21,6 +21,21 @@ use crate::rule_set::RuleSet;
 use crate::store::Store;
 
 /// Sets up and builds an engine.
+///
+/// ```
+/// use std::time::SystemTime;
+///
+/// use catraca::{Catalog, Engine, ManualClock, MemoryOptions};
+///
+/// let catalog = Catalog::parse("[policy.api]\n by = ['ip']\n window = '9 per 1m'")?;
+/// let engine = Engine::builder(catalog)
+///     .clock(ManualClock::at(SystemTime::UNIX_EPOCH))
+///     .memory(MemoryOptions { budget_bytes: 32 << 20, ..MemoryOptions::default() })
+///     .listener(|event| println!("{event:?}"))
+///     .build();
+/// assert!(engine.gate("api")?.check(["198.51.100.7"])?.allowed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Builder {
     catalog: Arc<Catalog>,
     /// The system clock if not set. It is not read before: tools such as valgrind hide it.

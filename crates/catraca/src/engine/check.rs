@@ -1,5 +1,6 @@
 //! Check and peek: plans the batch of a gate, and turns the reply into a decision.
 
+mod check_mode;
 mod check_plan;
 mod row_keys;
 mod unsealed_check;
@@ -25,16 +26,8 @@ use crate::event::{BlockEvent, Event, SubjectKey};
 use crate::rule_set::{DecidingEntry, GatePolicies, RuleSet};
 use crate::store::{Store, StoreError};
 
+pub use check_mode::CheckMode;
 pub use check_plan::{CheckPlan, RulesSnapshot};
-
-/// Whether a check charges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckMode {
-    /// Decides and charges.
-    Check,
-    /// Decides and changes nothing.
-    Peek,
-}
 
 /// A check in progress.
 ///

@@ -5,6 +5,18 @@ use std::fmt;
 use catraca_core::refusal::Refusal;
 
 /// Why a gate cannot be checked with these attributes.
+///
+/// ```
+/// use catraca::{Catalog, Engine, GateError};
+///
+/// let engine = Engine::new(Catalog::parse("[policy.login]\n by = ['ip']\n window = '9 per 1m'")?);
+/// let misspelt = engine.gate("logn").err();
+/// let Some(GateError::UnknownGate { nearest, .. }) = misspelt else { panic!("no such gate") };
+/// assert_eq!(nearest.as_deref(), Some("login"));
+/// let error = engine.gate_by("login", ["ipp"]).err().expect("no policy reads it");
+/// assert!(matches!(error, GateError::UnknownAttribute { .. }), "{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GateError {

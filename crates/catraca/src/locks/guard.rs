@@ -24,6 +24,26 @@ const RENEWALS_PER_TTL: u32 = 3;
 const RETRIES_PER_TTL: u32 = 10;
 
 /// A lease that is renewed until this value is dropped or released.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use catraca::locks::LocalLocks;
+/// use catraca::{LockRequest, LockService, Locks, Secret, SystemClock};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let locks = Locks::in_memory(Arc::new(SystemClock::new()), &Secret::from_bytes([7; 32]));
+/// let locks = LocalLocks::new(Arc::new(locks), Default::default()); // or a `Client`
+/// let request = LockRequest::new("invoice", "17").ttl(Duration::from_secs(5));
+/// let lock = locks.lock(request).await?.expect("no other caller has it");
+/// println!("write with fence {}", lock.fence());
+/// assert_eq!(lock.loss(), None);
+/// lock.release().await?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Lock<S: LockService> {
     service: S,
     grant: LeaseGrant,

@@ -11,6 +11,24 @@ use super::wait_queues::WAITERS_MAX;
 use crate::store::StoreError;
 
 /// Why a lock call has no answer.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use catraca::locks::LocalLocks;
+/// use catraca::{LockError, LockRequest, LockService, Locks, Secret, SystemClock};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let locks = Locks::in_memory(Arc::new(SystemClock::new()), &Secret::from_bytes([7; 32]));
+/// let locks = LocalLocks::new(Arc::new(locks), Default::default()); // or a `Client`
+/// let a_year = LockRequest::new("invoice", "17").ttl(Duration::from_secs(365 * 86_400));
+/// let error = locks.lock(a_year).await.unwrap_err();
+/// assert!(matches!(&error, LockError::Refused(_)), "{error}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LockError {

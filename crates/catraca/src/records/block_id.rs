@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
@@ -16,21 +17,22 @@ const KEY_DIGITS: usize = 2 * (KEY_BYTES.end - KEY_BYTES.start);
 /// Names one block: an extension keeps the id, and a later block of the same key has another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId {
-    since: Time,
+    pub(super) since: Time,
     key: u64,
 }
 
 impl BlockId {
     /// The id of the block of `key` that started at `since`.
-    pub fn new(key: Key, since: Time) -> Self {
+    pub fn new(key: Key, since: impl Into<SystemTime>) -> Self {
+        let since = since.into().into();
         let bytes = &key.to_bytes()[KEY_BYTES];
         let key = bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
         Self { since, key }
     }
 
     /// When the block started.
-    pub fn since(self) -> Time {
-        self.since
+    pub fn since(self) -> SystemTime {
+        self.since.into()
     }
 
     /// A key whose blocks have the ids of this one's key.

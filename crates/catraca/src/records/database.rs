@@ -5,9 +5,9 @@
 //! sessions, locks between nodes.
 
 use std::path::Path;
+use std::time::Duration;
 
 use catraca_core::digest::Key;
-use catraca_core::time::Span;
 
 use super::error::DatabaseError;
 use super::record::Record;
@@ -140,14 +140,26 @@ pub(super) fn row<T>(
 }
 
 /// How long each class of data is stored after it has lost its effect.
+/// [`Duration::MAX`] is forever.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use catraca::records::{Options, Retention};
+///
+/// let history = Duration::from_secs(30 * 86_400);
+/// let retention = Retention { history, audit: Duration::MAX, ..Retention::default() };
+/// let options = Options { retention, ..Options::default() };
+/// assert_eq!(options.retention.counts, Duration::from_secs(90 * 86_400));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Ended blocks and their history, and ended list entries.
-    pub history: Span,
+    pub history: Duration,
     /// Audited actions and catalog revisions.
-    pub audit: Span,
+    pub audit: Duration,
     /// Counts by minute.
-    pub counts: Span,
+    pub counts: Duration,
 }
 
 impl Default for Retention {
@@ -156,8 +168,8 @@ impl Default for Retention {
     }
 }
 
-const fn days(number: i64) -> Span {
-    Span::from_micros(number * 86_400 * 1_000_000)
+const fn days(number: u64) -> Duration {
+    Duration::from_secs(number * 86_400)
 }
 
 /// The result of one sweep after policy resets.

@@ -3,6 +3,7 @@
 //! Runs on the thread that decides, so it never waits for the database.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use catraca_core::catalog::Catalog;
 use catraca_core::digest::Digester;
@@ -37,7 +38,12 @@ impl Records {
 
     /// Queues the replacement of values in clear by pseudonyms, for the attributes that the catalog
     /// declares private.
-    pub fn hide_values(&self, at: Time, catalog: &Arc<Catalog>, digester: &Digester) -> Receipt {
+    pub fn hide_values(
+        &self,
+        at: impl Into<SystemTime>,
+        catalog: &Arc<Catalog>,
+        digester: &Digester,
+    ) -> Receipt {
         let kind = RecordKind::HideValues(Arc::clone(catalog), digester.clone());
         self.record(vec![Record::automatic(at, kind)])
     }

@@ -60,6 +60,7 @@ pub struct ExportedEntry {
     /// Why it was added.
     pub reason: Option<String>,
     /// When it expires; absent means never.
+    #[doc(hidden)]
     pub until: Option<Time>,
 }
 

@@ -3,6 +3,7 @@
 //! Values are given as they may be shown: private values are pseudonyms already.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use catraca_core::catalog::Catalog;
 use catraca_core::cell::block::Origin;
@@ -18,6 +19,7 @@ use crate::event::{BlockEvent, DebtEvent, SubjectKey};
 #[derive(Clone, Debug)]
 pub struct Record {
     /// The time by the engine's clock.
+    #[doc(hidden)]
     pub at: Time,
     /// The operator; absent for automatic records. Records with an operator are audited.
     pub by: Option<String>,
@@ -96,6 +98,7 @@ pub struct PolicyReset {
     /// The policy.
     pub policy: String,
     /// Counters, blocks and debts from before this time no longer count.
+    #[doc(hidden)]
     pub epoch: Time,
 }
 
@@ -173,12 +176,19 @@ pub struct AuditNote {
 
 impl Record {
     /// A record without an operator.
-    pub fn automatic(at: Time, kind: RecordKind) -> Self {
+    pub fn automatic(at: impl Into<SystemTime>, kind: RecordKind) -> Self {
+        let at = at.into().into();
         Self { at, by: None, why: None, kind }
     }
 
     /// A record of an operator.
-    pub fn operator(at: Time, by: &str, why: Option<&str>, kind: RecordKind) -> Self {
+    pub fn operator(
+        at: impl Into<SystemTime>,
+        by: &str,
+        why: Option<&str>,
+        kind: RecordKind,
+    ) -> Self {
+        let at = at.into().into();
         Self { at, by: Some(by.to_owned()), why: why.map(str::to_owned), kind }
     }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use catraca_core::cell::block::{Block, Origin};
 use catraca_core::digest::Key;
@@ -36,16 +35,16 @@ pub enum RestoredItem {
     Block(Key, Block),
     /// A key that an operator released: an older snapshot may still have its block. With the end
     /// that the block would have had, if the history has it.
-    Released(Key, Option<Time>),
+    Released(Key, #[doc(hidden)] Option<Time>),
     /// A key that an operator reset: an older snapshot may still have its block and counters. With
     /// the end as above.
-    ResetKey(Key, Option<Time>),
+    ResetKey(Key, #[doc(hidden)] Option<Time>),
     /// A list entry.
     List(ListName, AccessListEntry),
     /// A fact about an attribute's value.
     Fact(RestoredFact),
     /// An overridden mode, and when it was set.
-    Mode(String, Mode, Time),
+    Mode(String, Mode, #[doc(hidden)] Time),
     /// A debt.
     Debt(RestoredDebt),
     /// A policy that was reset for all keys.
@@ -71,6 +70,7 @@ pub struct RestoredDebt {
     /// The key.
     pub key: Key,
     /// When.
+    #[doc(hidden)]
     pub at: Time,
     /// Whole tokens, negative.
     pub balance: i64,
@@ -88,6 +88,7 @@ pub struct BlockRow {
     /// The blocked key.
     pub subject: SubjectKey,
     /// When the block was started.
+    #[doc(hidden)]
     pub since: Time,
     /// The operator, if one did it.
     pub by: Option<String>,
@@ -112,7 +113,7 @@ impl BlockRow {
         let act: BlockId = self.act_id.as_ref()?.parse().ok()?;
         // An act that only extended this block has another instant, and cannot be named by this
         // block's.
-        (act.since() == self.since).then(|| act.to_key())
+        (act.since == self.since).then(|| act.to_key())
     }
 }
 
@@ -122,6 +123,7 @@ pub struct HistoryRow {
     /// Its id; ids increase with time.
     pub id: i64,
     /// When.
+    #[doc(hidden)]
     pub at: Time,
     /// `started`, `extended`, `released` or `reset`.
     pub act: String,
@@ -130,6 +132,7 @@ pub struct HistoryRow {
     /// Why.
     pub reason: Option<String>,
     /// The end of the block after the step.
+    #[doc(hidden)]
     pub until: Time,
     /// The escalation level after the step.
     pub level: u32,
@@ -143,6 +146,7 @@ pub struct AuditRow {
     /// Its id; ids increase with time.
     pub id: i64,
     /// When.
+    #[doc(hidden)]
     pub at: Time,
     /// Who.
     pub by: String,
@@ -174,8 +178,10 @@ pub struct ListRow {
     /// The range or value; a private value as its pseudonym.
     pub what: ListTarget,
     /// When it was added or last changed.
+    #[doc(hidden)]
     pub at: Time,
     /// When it expires; without an end it is active until it is removed.
+    #[doc(hidden)]
     pub until: Option<Time>,
     /// Why.
     pub reason: Option<String>,
@@ -195,6 +201,7 @@ pub struct FactRow {
     /// The value of the fact.
     pub fact: String,
     /// When it was last set.
+    #[doc(hidden)]
     pub at: Time,
     /// The operator, if one did it.
     pub by: Option<String>,
@@ -216,6 +223,7 @@ impl FactRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevisionRow {
     /// When it was loaded.
+    #[doc(hidden)]
     pub at: Time,
     /// Its revision.
     pub revision: String,
@@ -265,6 +273,7 @@ pub struct TopBlocked {
     /// Blocks that were started or extended.
     pub blocks: u64,
     /// The latest end of a block.
+    #[doc(hidden)]
     pub last_until: Time,
 }
 
@@ -334,6 +343,7 @@ pub struct Page<T, C = Cursor> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The start of the last block of the page.
+    #[doc(hidden)]
     pub since: Time,
     /// The row of its key in the database.
     pub subject: i64,
@@ -377,24 +387,3 @@ impl FromStr for Cursor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid cursor: pass the `next` of the previous page, unchanged")]
 pub struct CursorParseError;
-
-/// Texts that many rows share, stored once.
-#[derive(Debug, Default)]
-pub(super) struct TextInterner(std::collections::HashMap<Box<str>, Arc<str>>);
-
-impl TextInterner {
-    /// The shared copy of a text. At most [`SHARED_MAX`] texts are shared: reasons that differ for
-    /// every block would only fill the map.
-    pub(super) fn get(&mut self, text: &str) -> Arc<str> {
-        if let Some(shared) = self.0.get(text) {
-            return Arc::clone(shared);
-        }
-        let new: Arc<str> = text.into();
-        if self.0.len() < SHARED_MAX {
-            self.0.insert(text.into(), Arc::clone(&new));
-        }
-        new
-    }
-}
-
-const SHARED_MAX: usize = 1_000;

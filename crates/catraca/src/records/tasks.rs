@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::time::SystemTime;
 
 use catraca_core::time::Time;
 
@@ -30,9 +31,9 @@ impl Records {
         &self,
         about: &[AttributeValue],
         within: Option<&str>,
-        now: Time,
+        now: impl Into<SystemTime>,
     ) -> Result<ErasureCounts, RecordsError> {
-        self.erase_rows(about, within, now, true)
+        self.erase_rows(about, within, now.into().into(), true)
     }
 
     /// As [`Self::erase`] on another node at `at`: facts are not erased, because nodes share them
@@ -83,14 +84,16 @@ impl Records {
 
     /// Ends blocks and deletes debts from before policy resets, a bounded number. Call it again
     /// while there may be more. [`Records::purge`] does so.
-    pub fn sweep(&self, now: Time) -> Result<SweepResult, RecordsError> {
+    pub fn sweep(&self, now: impl Into<SystemTime>) -> Result<SweepResult, RecordsError> {
+        let now = now.into().into();
         self.run_on_writer(move |database| retention::sweep(database, now))
     }
 
     /// Deletes data that is past its retention. Ended data has no effect anyway: a purge that fails
     /// changes no decision and is only counted.
-    pub fn purge(&self, now: Time) -> Result<PurgeCounts, RecordsError> {
-        self.purge_all(now).inspect_err(|_| self.queue.counters.maintenance_failures.add(1))
+    pub fn purge(&self, now: impl Into<SystemTime>) -> Result<PurgeCounts, RecordsError> {
+        self.purge_all(now.into().into())
+            .inspect_err(|_| self.queue.counters.maintenance_failures.add(1))
     }
 
     fn purge_all(&self, now: Time) -> Result<PurgeCounts, RecordsError> {

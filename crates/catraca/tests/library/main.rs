@@ -14,6 +14,7 @@ mod port;
 mod presets;
 #[cfg(all(feature = "records", feature = "shared"))]
 mod records;
+mod redis_cell;
 mod settle_cost;
 #[cfg(feature = "shared")]
 mod shared;

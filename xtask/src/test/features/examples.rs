@@ -64,7 +64,7 @@ fn folder_has_example(folder: &Path) -> Result<bool> {
 }
 
 /// Whether a file has a code block in its documentation that is compiled and run.
-fn has_example(file: &str) -> bool {
+pub(super) fn has_example(file: &str) -> bool {
     let docs = file.lines().filter_map(|line| {
         let line = line.trim_start();
         line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))

@@ -56,6 +56,31 @@ fn a_field_that_nobody_knows_is_named_with_its_place() {
     assert_eq!(broken["column"], 11);
 }
 
+/// covers: 003-05
+#[test]
+fn limits_in_a_check_are_refused_and_charge_nothing() {
+    let server = TestServer::demo();
+    let user = r#""gate":"demo","subject":{"ip":"198.51.100.7"}"#;
+    let peek = || server.post("/v1/peek", &format!("{{{user}}}"));
+    let before = peek().json()["remaining"].clone();
+    assert!(before.is_i64(), "{before}");
+    for (name, value) in [
+        ("limit", "5"),
+        ("window", r#""9 per 1s""#),
+        ("bucket", r#"{"size":9,"refill":"1 per 1s"}"#),
+        ("block", r#""1m""#),
+    ] {
+        for path in ["/v1/check", "/v1/peek"] {
+            let answer = server.post(path, &format!("{{{user},\"{name}\":{value}}}"));
+            assert_eq!((answer.status, answer.problem_code().as_str()), (400, "bad-field"));
+            let problem = answer.json();
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains(&format!("unknown field `{name}`")), "{detail}");
+        }
+    }
+    assert_eq!(peek().json()["remaining"], before);
+}
+
 #[test]
 fn a_key_that_is_given_twice_is_refused_wherever_it_stands() {
     // In an outcome's `body`, which the upstream writes, it is an outcome that rules see.

@@ -38,6 +38,27 @@ pub struct Settle<'a> {
 }
 
 /// How a caller names an earlier check.
+///
+/// ```
+/// # #[cfg(feature = "settle")] {
+/// use catraca::{Catalog, Check, CheckRef, Engine, Outcome, Settle, Subject};
+///
+/// let text = "[policy.a]\n by = ['ip']\n window = '9 per 1m'\n cost = { '404' = 2, default = 1 }";
+/// let engine = Engine::new(Catalog::parse(text)?);
+/// let caller = Subject::from([("ip", "198.51.100.7")]);
+/// let check = Check::new("a", caller.clone());
+/// let ticket = engine.check(&check)?.ticket.unwrap_or_default();
+/// engine.check(&check.reference("order-7"))?;
+/// let outcome = Outcome::status(404);
+/// let check = CheckRef::Ticket(&ticket);
+/// let settle = Settle { namespace: "default", check, outcome: &outcome };
+/// assert_eq!(engine.settle(&settle)?.rows[0].charged, 2);
+/// let check = CheckRef::Reference("order-7", caller);
+/// let settle = Settle { namespace: "default", check, outcome: &outcome };
+/// assert_eq!(engine.settle(&settle)?.rows[0].charged, 2);
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum CheckRef<'a> {
     /// By the ticket of its decision.

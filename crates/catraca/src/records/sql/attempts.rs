@@ -1,7 +1,8 @@
 //! The attempts of single keys, for operators.
 
+use std::time::SystemTime;
+
 use catraca_core::digest::Key;
-use catraca_core::time::Time;
 
 use super::value::{SqlRow, values};
 use crate::records::Records;
@@ -23,8 +24,12 @@ impl Records {
 
     /// The attempts of a key since the minute of `since`; absent if there were none, or if they
     /// were not counted.
-    pub fn attempts(&self, key: Key, since: Time) -> Result<Option<KeyAttempts>, RecordsError> {
-        let values = values![key, minute_of(since)];
+    pub fn attempts(
+        &self,
+        key: Key,
+        since: impl Into<SystemTime>,
+    ) -> Result<Option<KeyAttempts>, RecordsError> {
+        let values = values![key, minute_of(since.into().into())];
         Ok(self.rows(ATTEMPTS, &values, |row| attempts_row(row, 0))?.pop())
     }
 }

@@ -4,6 +4,7 @@
 //! block begins with the step `started`, and has all steps up to the next `started` of its key.
 
 use std::collections::BTreeSet;
+use std::time::SystemTime;
 
 use catraca_core::digest::Key;
 use catraca_core::time::Time;
@@ -17,9 +18,8 @@ use crate::records::block_id::BlockId;
 use crate::records::database::{Access, Database, DatabaseResult, rows, transaction};
 use crate::records::error::RecordsError;
 use crate::records::record::{origin_name, parse_origin};
-use crate::records::row::{
-    BlockQuery, BlockRow, BlockStates, Cursor, HistoryRow, Page, TextInterner,
-};
+use crate::records::row::{BlockQuery, BlockRow, BlockStates, Cursor, HistoryRow, Page};
+use crate::records::text_interner::TextInterner;
 
 /// The newest block of each key. The columns are those that [`block_row`] reads.
 pub(super) const BLOCK: &str = "SELECT b.subject, b.key, s.namespace, s.policy, s.parts, b.since,
@@ -80,9 +80,13 @@ const ALL_HISTORY: &str = "SELECT id, at, act, origin, reason, until, by, level
 
 impl Records {
     /// Blocks, newest first.
-    pub fn blocks(&self, query: &BlockQuery, now: Time) -> Result<Page<BlockRow>, RecordsError> {
+    pub fn blocks(
+        &self,
+        query: &BlockQuery,
+        now: impl Into<SystemTime>,
+    ) -> Result<Page<BlockRow>, RecordsError> {
         let limit = page_size(query.limit);
-        let (sql, values) = page_sql(query, now, limit);
+        let (sql, values) = page_sql(query, now.into().into(), limit);
         let found = rows(&mut **self.reads.lock(), &sql, &values, block_row)?;
         Ok(page(found, limit, |last| Cursor { since: last.since, subject: last.subject_id }))
     }
@@ -93,7 +97,7 @@ impl Records {
         let newest = format!("{BLOCK} WHERE b.since = $1");
         let past = format!("{PAST_BLOCK} AND f.at = $1");
         for sql in [newest, past] {
-            let started_then = rows(reads, &sql, &values![id.since()], block_row)?;
+            let started_then = rows(reads, &sql, &values![id.since], block_row)?;
             // Several keys may have been blocked at one instant, as by one ban.
             if let Some(row) = started_then.into_iter().find(|row| id.is_of(row.subject.key)) {
                 return Ok(Some(row));
@@ -104,7 +108,12 @@ impl Records {
 
     /// The active blocks that an act made together with this one: one ban blocks every key of an
     /// `each` policy. The acts are those of this block; what other acts made is not followed.
-    pub fn members(&self, block: &BlockRow, now: Time) -> Result<Vec<BlockRow>, RecordsError> {
+    pub fn members(
+        &self,
+        block: &BlockRow,
+        now: impl Into<SystemTime>,
+    ) -> Result<Vec<BlockRow>, RecordsError> {
+        let now = Time::from(now.into());
         let sql = format!("{BLOCK} {MADE_TOGETHER}");
         let values = values![now, block.subject_id, block.since];
         Ok(rows(&mut **self.reads.lock(), &sql, &values, block_row)?)
@@ -114,8 +123,9 @@ impl Records {
     pub fn companions(
         &self,
         blocks: &[BlockRow],
-        now: Time,
+        now: impl Into<SystemTime>,
     ) -> Result<Vec<BlockRow>, RecordsError> {
+        let now = Time::from(now.into());
         let acts: BTreeSet<&str> = blocks.iter().filter_map(|row| row.act_id.as_deref()).collect();
         if acts.is_empty() {
             return Ok(Vec::new());
@@ -132,9 +142,10 @@ impl Records {
     /// Calls `visit` with every active block.
     pub fn each_active_block(
         &self,
-        now: Time,
+        now: impl Into<SystemTime>,
         mut visit: impl FnMut(BlockRow),
     ) -> Result<(), RecordsError> {
+        let now = Time::from(now.into());
         let sql = format!("{BLOCK} WHERE NOT b.shadow AND b.until > $1");
         // In a transaction, which a scan of any number of rows needs.
         Ok(transaction(&mut **self.reads.lock(), Access::Read, |database| {

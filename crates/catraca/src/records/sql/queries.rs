@@ -2,6 +2,8 @@
 //!
 //! Every decision is counted once, as allowed, denied or blocked, so that the totals add up.
 
+use std::time::SystemTime;
+
 use catraca_core::lists::AccessListEntry;
 use catraca_core::time::Time;
 
@@ -97,8 +99,9 @@ impl Records {
         namespace: Option<&str>,
         before: Option<i64>,
         limit: u32,
-        now: Time,
+        now: impl Into<SystemTime>,
     ) -> Result<Page<ListRow, i64>, RecordsError> {
+        let now = Time::from(now.into());
         let limit = page_size(limit);
         let values = values![list.as_str(), before, now, namespace, limit + 1];
         Ok(page(self.rows(LISTS, &values, list_row)?, limit, |last| last.id))
@@ -166,10 +169,11 @@ impl Records {
     pub fn policies(
         &self,
         namespace: Option<&str>,
-        from: Time,
-        to: Time,
+        from: impl Into<SystemTime>,
+        to: impl Into<SystemTime>,
     ) -> Result<Vec<Totals>, RecordsError> {
-        self.rows(POLICIES, &values![minute_of(from), minute_of(to), namespace], totals)
+        let minutes = (minute_of(from.into().into()), minute_of(to.into().into()));
+        self.rows(POLICIES, &values![minutes.0, minutes.1, namespace], totals)
     }
 
     /// Decisions by action, most first. A decision counts once. With a namespace, only decisions in
@@ -177,19 +181,21 @@ impl Records {
     pub fn actions(
         &self,
         namespace: Option<&str>,
-        from: Time,
-        to: Time,
+        from: impl Into<SystemTime>,
+        to: impl Into<SystemTime>,
     ) -> Result<Vec<Totals>, RecordsError> {
-        self.rows(ACTIONS, &values![minute_of(from), minute_of(to), namespace], totals)
+        let minutes = (minute_of(from.into().into()), minute_of(to.into().into()));
+        self.rows(ACTIONS, &values![minutes.0, minutes.1, namespace], totals)
     }
 
     /// Subjects by number of blocks since `from`, most first. With a namespace, only its own.
     pub fn top_blocked(
         &self,
         namespace: Option<&str>,
-        from: Time,
+        from: impl Into<SystemTime>,
         limit: u32,
     ) -> Result<Vec<TopBlocked>, RecordsError> {
+        let from = Time::from(from.into());
         let limit = i64::from(limit.min(PAGE_MAX));
         self.rows(TOP_BLOCKED, &values![from, namespace, limit], |row| {
             Ok(TopBlocked {

@@ -2,6 +2,8 @@
 //!
 //! An unreadable row is an error: skipping it would silently release a block.
 
+use std::time::SystemTime;
+
 use catraca_core::address::AddressRange;
 use catraca_core::cell::block::{Block, BlockNote};
 use catraca_core::digest::Key;
@@ -15,7 +17,8 @@ use crate::records::database::{Access, Database, DatabaseResult, transaction};
 use crate::records::display::namespace_of_column;
 use crate::records::error::RecordsError;
 use crate::records::record::{AttributeValue, ListName, PolicyReset, parse_mode, parse_origin};
-use crate::records::row::{RestoreScope, RestoredDebt, RestoredFact, RestoredItem, TextInterner};
+use crate::records::row::{RestoreScope, RestoredDebt, RestoredFact, RestoredItem};
+use crate::records::text_interner::TextInterner;
 
 const FREED: &str = "SELECT b.key, coalesce(b.reset >= $1, false), (
         SELECT h.until FROM catraca.history AS h
@@ -42,22 +45,32 @@ impl Records {
     /// were freed since `since`, the time at which the store's snapshot was begun.
     pub fn restore(
         &self,
-        now: Time,
-        since: Time,
+        now: impl Into<SystemTime>,
+        since: impl Into<SystemTime>,
         mut visit: impl FnMut(RestoredItem),
     ) -> Result<(), RecordsError> {
-        self.restore_scope(RestoreScope::Everything, now, since, &mut visit)
+        self.restore_scope(
+            RestoreScope::Everything,
+            now.into().into(),
+            since.into().into(),
+            &mut visit,
+        )
     }
 
     /// Like [`Records::restore`] without blocks and debts: the changes that operators may have made
     /// on another node.
     pub fn restore_changes(
         &self,
-        now: Time,
-        since: Time,
+        now: impl Into<SystemTime>,
+        since: impl Into<SystemTime>,
         mut visit: impl FnMut(RestoredItem),
     ) -> Result<(), RecordsError> {
-        self.restore_scope(RestoreScope::Changes, now, since, &mut visit)
+        self.restore_scope(
+            RestoreScope::Changes,
+            now.into().into(),
+            since.into().into(),
+            &mut visit,
+        )
     }
 
     /// Like [`Records::restore_changes`], with the blocks that were started since.

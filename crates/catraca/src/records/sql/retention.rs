@@ -5,9 +5,10 @@
 //! touched.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use catraca_core::digest::Key;
-use catraca_core::time::{Span, Time};
+use catraca_core::time::Time;
 
 use super::value::{SqlRow, values};
 use crate::records::database::{
@@ -101,8 +102,8 @@ pub(in crate::records) fn purge(
     })
 }
 
-fn cutoff(now: Time, span: Span) -> i64 {
-    now.before(span).micros()
+fn cutoff(now: Time, retention: Duration) -> i64 {
+    now.before(retention.into()).micros()
 }
 
 /// Deletes rows and returns their subjects.

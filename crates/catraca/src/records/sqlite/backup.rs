@@ -114,6 +114,7 @@ pub struct RestoredBackup {
     pub old: Option<PathBuf>,
     /// How long the next start grants no locks, because leases that the backup does not contain may
     /// still be valid. Zero if there never were leases.
+    #[doc(hidden)]
     pub locks_wait: Span,
     /// Why the replaced file could not be read, if it could not: its fencing tokens, and whether it
     /// required API keys, are then not taken over.

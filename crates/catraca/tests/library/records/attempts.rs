@@ -1,7 +1,7 @@
 //! Attempts in the documented views: one row for each, those of single callers if asked for.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use catraca::core::cell::block::Origin;
 use catraca::core::digest::Digester;
@@ -168,7 +168,7 @@ fn attempts_of_single_callers_are_counted_if_asked_for_and_bounded() {
 #[test]
 fn old_attempts_are_purged_with_their_subjects() {
     let database = TestDatabase::new();
-    let retention = Retention { counts: Span::from_secs(3_600), ..Retention::default() };
+    let retention = Retention { counts: Duration::from_secs(3_600), ..Retention::default() };
     let options = Options { retention, keys_per_minute: 10 };
     let records = Arc::new(Records::open(&database.url(), options).unwrap());
     let listener = Arc::clone(&records);

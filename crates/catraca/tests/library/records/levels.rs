@@ -104,7 +104,7 @@ fn a_block_of_fixed_length_after_a_restart_does_not_shorten_how_long_a_level_is_
 #[test]
 fn a_level_that_is_remembered_is_not_purged() {
     let database = TestDatabase::new();
-    let retention = Retention { history: secs(60), ..Retention::default() };
+    let retention = Retention { history: secs(60).into(), ..Retention::default() };
     let records =
         Records::open(&database.url(), Options { retention, ..Options::default() }).unwrap();
     write(&records, vec![block(10, 70, 2)]);

@@ -128,7 +128,8 @@ fn the_list_of_the_blocked_has_their_pseudonyms_as_blocked_id() {
 fn a_ban_that_was_renewed_after_its_end_is_not_cleaned_away() {
     let database = TestDatabase::new();
     let days = |number: i64| Span::from_secs(number * 86_400);
-    let retention = Retention { history: secs(3_600), audit: days(60), counts: days(10) };
+    let retention =
+        Retention { history: secs(3_600).into(), audit: days(60).into(), counts: days(10).into() };
     let records = Arc::new(
         Records::open(&database.url(), Options { retention, ..Options::default() }).unwrap(),
     );
@@ -160,7 +161,8 @@ fn a_ban_that_was_renewed_after_its_end_is_not_cleaned_away() {
 #[test]
 fn what_is_over_its_time_is_gone_from_the_disk() {
     let days = |number: i64| Span::from_secs(number * 86_400);
-    let retention = Retention { history: days(30), audit: days(60), counts: days(10) };
+    let retention =
+        Retention { history: days(30).into(), audit: days(60).into(), counts: days(10).into() };
     let (database, records, app, _) = set_up(Options { retention, ..Options::default() });
     let revision = |number: u32| Revision { revision: format!("r{number}"), policies: None };
     for number in 0..2 {
