@@ -5,7 +5,8 @@ use hyper::http::request::Parts;
 use hyper::http::{HeaderMap, HeaderName, HeaderValue, Request, Version};
 
 /// The input has the method and the target in its first line, and then headers, `name: value`.
-/// `passes` is the check of a head, and `wanted_upgrade` the protocol that the upstream is asked for.
+/// `passes` is the check of a head, and `wanted_upgrade` returns the protocol that the upstream is
+/// asked for.
 pub fn check(
     data: &[u8],
     passes: impl Fn(&Parts) -> bool,
