@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
 use catraca::Outcome;
+use catraca::core::policy::Name;
 use catraca::http_outcome::{BodyCopy, OutcomeNeeds, add_header, outcome_of_status};
 use catraca::settlement::Settlement;
 use hyper::http::{HeaderMap, HeaderName, StatusCode, header, response};
@@ -83,6 +84,7 @@ impl SettleContext {
 /// Settles a check when it is dropped.
 pub struct PendingSettle {
     context: SettleContext,
+    namespace: Name,
     /// Absent once it is settled.
     ticket: Option<(String, OpenSettle)>,
     needs: OutcomeNeeds,
@@ -97,15 +99,17 @@ pub struct PendingSettle {
 }
 
 impl PendingSettle {
-    /// A settle of this ticket.
+    /// A settle of this ticket, in the namespace of its check.
     pub fn new(
         context: SettleContext,
         guard: OpenSettle,
+        namespace: Name,
         ticket: String,
         needs: OutcomeNeeds,
     ) -> Self {
         Self {
             context,
+            namespace,
             ticket: Some((ticket, guard)),
             needs,
             outcome: Outcome::default(),
@@ -234,7 +238,8 @@ impl PendingSettle {
         }
         let server = Arc::clone(&self.context.server);
         let expires = self.deadline.map(|deadline| deadline.expires);
-        let call = SettleCall { server, ticket, outcome, expires };
+        let namespace = Name::clone(&self.namespace);
+        let call = SettleCall { server, namespace, ticket, outcome, expires };
         Some(async move {
             let settlement = call.run().await;
             drop(guard);

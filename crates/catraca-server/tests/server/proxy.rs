@@ -20,6 +20,7 @@ mod kills;
 mod llm_budget;
 mod llm_preset;
 mod metrics;
+mod namespaces;
 mod outcomes;
 mod preset_catalogs;
 mod request_limits;
