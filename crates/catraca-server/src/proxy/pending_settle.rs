@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
-use catraca::Outcome;
 use catraca::core::policy::Name;
 use catraca::http_outcome::{BodyCopy, OutcomeNeeds, add_header, outcome_of_status};
 use catraca::settlement::Settlement;
+use catraca::{CheckRef, Outcome, Settle};
 use hyper::http::{HeaderMap, HeaderName, StatusCode, header, response};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -193,6 +193,15 @@ impl PendingSettle {
         if let Some(copy) = &mut self.body_copy {
             copy.on_end();
         }
+    }
+
+    /// Whether a ban may replace the response whose head was read: a rule may match when it has
+    /// read the body, or matches by the head alone.
+    pub fn may_replace(&self) -> bool {
+        let Some((ticket, _)) = &self.ticket else { return false };
+        let check = CheckRef::Ticket(ticket);
+        let call = Settle { namespace: &self.namespace, check, outcome: &self.outcome };
+        self.needs.replaces_by_body || self.context.server.app.may_replace_by_head(&call)
     }
 
     /// Whether a rule reads the body and could read more of it.
