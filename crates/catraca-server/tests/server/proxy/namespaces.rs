@@ -55,9 +55,8 @@ fn an_operator_names_the_namespace_of_the_proxy() {
     let server = server(&upstream);
     let block = |namespace: &str| {
         let mut client = RawConnection::open(&server.http);
-        let body = format!(
-            r#"{{"policy":"site","subject":{{"ip":"127.0.0.1"}},"for":"1h","why":"test"{namespace}}}"#
-        );
+        let subject = r#""subject":{"ip":"127.0.0.1"}"#;
+        let body = format!(r#"{{"policy":"site",{subject},"for":"1h"{namespace}}}"#);
         client.post("/v1/blocks", &body);
         client.read_response()
     };
