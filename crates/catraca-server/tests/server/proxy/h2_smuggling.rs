@@ -161,7 +161,7 @@ fn the_back_end_gets_no_request_of_http2_that_was_not_checked() {
 fn a_strict_back_end_refuses_nothing_of_http2() {
     let runtime = Runtime::new().unwrap();
     let back_end = StrictBackEnd::start();
-    let proxy = TlsProxy::start(&catalog_to(&back_end.url));
+    let proxy = TlsProxy::start(&catalog_to(&back_end.url, "2s"));
     for (case, body, expected) in CASES {
         let what = format!("{case:?}");
         let fate = runtime.block_on(async { timeout(SOON, send(&proxy, case, body)).await });

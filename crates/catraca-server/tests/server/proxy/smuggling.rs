@@ -155,11 +155,11 @@ fn read_lax_chunk(reader: &mut impl BufRead) -> bool {
 }
 
 pub fn lax_catalog(back_end: &LaxBackEnd) -> String {
-    catalog_to(&back_end.url)
+    catalog_to(&back_end.url, "200ms")
 }
 
 /// A catalog with a gate for each target of the cases.
-pub fn catalog_to(url: &str) -> String {
+pub fn catalog_to(url: &str, first_byte_timeout: &str) -> String {
     let policy = |name: &str, path: &str| {
         format!(
             "[policy.{name}]\nby = ['ip']\nwindow = '{LIMIT} per 1h'\n\
@@ -168,7 +168,7 @@ pub fn catalog_to(url: &str) -> String {
     };
     let policies = [("inner", "/in"), ("end", "/end"), ("outer", "/**")];
     let policies: String = policies.iter().map(|(name, path)| policy(name, path)).collect();
-    policies + "[proxy]\nfirst_byte_timeout = '200ms'\n"
+    policies + &format!("[proxy]\nfirst_byte_timeout = '{first_byte_timeout}'\n")
 }
 
 /// The statuses of the responses on a connection that the proxy closes.
@@ -228,7 +228,7 @@ fn the_back_end_gets_no_request_that_was_not_checked() {
 #[test]
 fn a_strict_back_end_refuses_nothing() {
     let back_end = StrictBackEnd::start();
-    let server = ProxyServer::start(&catalog_to(&back_end.url));
+    let server = ProxyServer::start(&catalog_to(&back_end.url, "2s"));
     let mut served = 0;
     for prefix in PREFIXES {
         for case in cases() {
