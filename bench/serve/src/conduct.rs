@@ -29,7 +29,7 @@ pub fn run(plan: &Plan) -> Result<(), String> {
         }
     }
     let names: Vec<&str> = subjects.iter().map(|subject| subject.name).collect();
-    print_rows(plan, &rows, &names)
+    print_rows(plan, &rows, &names, RATE)
 }
 
 /// The subjects of a round. Every second round walks backwards, so that a drift of the machine
@@ -43,12 +43,12 @@ pub fn in_order<T>(round: usize, subjects: &[T]) -> Vec<&T> {
 }
 
 /// Prints the table, or the lines of JSON.
-pub fn print_rows(plan: &Plan, rows: &[Row], names: &[&str]) -> Result<(), String> {
+pub fn print_rows(plan: &Plan, rows: &[Row], names: &[&str], rate: f64) -> Result<(), String> {
     if let Some(path) = &plan.json {
         write_json(path, rows)?;
     }
     if plan.json.as_deref() != Some("-") {
-        print!("{}", report::write(rows, names, plan));
+        print!("{}", report::write(rows, names, rate, plan));
     }
     Ok(())
 }

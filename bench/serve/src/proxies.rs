@@ -1,5 +1,5 @@
 //! Measures what a reverse proxy costs: catraca beside nginx alone, and beside nginx that asks
-//! catraca before it forwards (`auth_request`).
+//! catraca before it forwards (`auth_request`). The upstream without a proxy shows what each adds.
 //!
 //! The proxies are on core 0. The upstream is a bare server on core 1, with the load.
 
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::args::{FLOOR, Plan};
 use crate::child::{Server, free_port, step_aside};
 use crate::conduct::{Target, in_order, measure_target, print_rows};
+use crate::report;
 use crate::stream;
 
 /// Requests per second in the open loop: what every proxy can do on one core.
@@ -24,15 +25,19 @@ pub enum Proxy {
     NginxAsks,
     /// The proxy of catraca.
     Catraca,
+    /// The upstream without a proxy.
+    Direct,
 }
 
-pub const PROXIES: [Proxy; 3] = [Proxy::Nginx, Proxy::NginxAsks, Proxy::Catraca];
+/// The first one is what the others are compared with.
+pub const WAYS: [Proxy; 4] = [Proxy::Nginx, Proxy::NginxAsks, Proxy::Catraca, Proxy::Direct];
+const PROXIES: [Proxy; 3] = [Proxy::Nginx, Proxy::NginxAsks, Proxy::Catraca];
 
 /// A proxy that runs, with what belongs to it.
 pub struct Site {
-    /// The port of the proxy.
+    /// The port of the proxy, or that of the upstream if there is no proxy.
     pub port: u16,
-    /// The processes of the proxy.
+    /// The processes of the proxy; none if there is no proxy.
     pub servers: Vec<Server>,
     /// The server behind it.
     pub upstream: Server,
@@ -46,6 +51,7 @@ impl Proxy {
             Self::Nginx => "nginx",
             Self::NginxAsks => "nginx + auth_request",
             Self::Catraca => "catraca",
+            Self::Direct => "direct",
         }
     }
 }
@@ -56,7 +62,7 @@ pub fn run(plan: &Plan) -> Result<(), String> {
     let mut rows = Vec::new();
     let mut streams = Vec::new();
     for round in 0..plan.rounds {
-        for proxy in in_order(round, &PROXIES) {
+        for proxy in in_order(round, &WAYS) {
             eprintln!("round {}/{}: {}", round + 1, plan.rounds, proxy.name());
             let site = Site::start(plan, *proxy)?;
             let target = Target {
@@ -73,8 +79,11 @@ pub fn run(plan: &Plan) -> Result<(), String> {
         }
     }
     let names = PROXIES.map(Proxy::name);
-    print_rows(plan, &rows, &names)?;
-    println!("\n{}", stream::table(&streams));
+    print_rows(plan, &rows, &names, RATE)?;
+    if plan.json.as_deref() != Some("-") {
+        println!("\n{}", report::write_added(&rows, &names, Proxy::Direct.name(), RATE));
+        println!("{}", stream::table(&streams));
+    }
     Ok(())
 }
 
@@ -87,8 +96,12 @@ impl Site {
         let own = own.display().to_string();
         let command = [&own, FLOOR, "hyper", &behind.to_string()].map(str::to_owned);
         let upstream = Server::start_on("1", &command, behind, None)?;
-        let port = free_port()?;
+        let port = match proxy {
+            Proxy::Direct => behind,
+            _ => free_port()?,
+        };
         let servers = match proxy {
+            Proxy::Direct => Vec::new(),
             Proxy::Nginx => vec![start_nginx(plan, &folder, port, behind, None)?],
             Proxy::NginxAsks => {
                 let (catraca, api) = start_catraca(plan, &folder, None, behind)?;

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::args::Plan;
-use crate::conduct::{CONNECTIONS, KEYS, RATE};
+use crate::conduct::{CONNECTIONS, KEYS};
 
 /// One server in one round.
 pub struct Row {
@@ -51,8 +51,9 @@ impl Row {
 /// A figure of a row.
 type Figure = fn(&Row) -> f64;
 
-/// The table, in Markdown. The first of the names is what the others are compared with.
-pub fn write(rows: &[Row], names: &[&str], plan: &Plan) -> String {
+/// The table, in Markdown. The first of the names is what the others are compared with. `rate` is
+/// that of the open loop.
+pub fn write(rows: &[Row], names: &[&str], rate: f64, plan: &Plan) -> String {
     let reference = names.first().copied().unwrap_or_default();
     let mut text = format!(
         "{} rounds of {} s, {CONNECTIONS} connections, {KEYS} resident keys; medians. Ratios are \
@@ -65,10 +66,9 @@ pub fn write(rows: &[Row], names: &[&str], plan: &Plan) -> String {
     if plan.quick {
         text.push_str("**A quick run: it shows that this works and proves little.**\n\n");
     }
-    let rate = RATE as u64;
     let _ = writeln!(
         text,
-        "| Server | requests/s | × | server CPU µs | × | user µs | CPU µs at {rate}/s \
+        "| Server | requests/s | × | server CPU µs | × | user µs | CPU µs at {rate:.0}/s \
          | p50 µs | p99 µs |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
@@ -93,18 +93,60 @@ fn line(rows: &[Row], name: &str, reference: &str) -> String {
     )
 }
 
+/// What servers add to `direct`, which is a server that is asked without them, in Markdown. The
+/// differences are taken inside a round, at `rate`.
+pub fn write_added(rows: &[Row], names: &[&str], direct: &str, rate: f64) -> String {
+    let own = |figure: Figure| median(rows.iter().filter(|row| row.name == direct).map(figure));
+    let mut text = format!(
+        "At {rate:.0}/s {direct} has a p50 of {:.0} µs and a p99 of {:.0} µs. Added to it in the \
+         same round,\nwith the smallest and largest:\n\n\
+         | Server | CPU µs added | p50 µs added | p99 µs added |\n|---|---:|---:|---:|\n",
+        own(|row| row.paced_p50_us),
+        own(|row| row.paced_p99_us),
+    );
+    for name in names {
+        let _ = writeln!(
+            text,
+            "| {name} | {} | {} | {} |",
+            difference(rows, name, direct, |row| row.paced_cpu_us),
+            difference(rows, name, direct, |row| row.paced_p50_us),
+            difference(rows, name, direct, |row| row.paced_p99_us),
+        );
+    }
+    text
+}
+
+/// The difference to the reference, round by round.
+fn difference(rows: &[Row], name: &str, reference: &str, figure: Figure) -> String {
+    summary(&compare(rows, name, reference, figure, |own, other| own - other), 1)
+}
+
 /// The ratio to the reference, round by round.
 fn ratio(rows: &[Row], name: &str, reference: &str, figure: Figure) -> String {
+    summary(&compare(rows, name, reference, figure, |own, other| own / other), 2)
+}
+
+/// Compares a figure with that of the reference in the same round.
+fn compare(
+    rows: &[Row],
+    name: &str,
+    reference: &str,
+    figure: Figure,
+    compare: fn(f64, f64) -> f64,
+) -> Vec<f64> {
     let of = |name: &str, round| {
         let own = |row: &&Row| row.name == name && row.round == round;
         rows.iter().find(own).map(figure)
     };
     let rounds = rows.iter().filter(|row| row.name == name).map(|row| row.round);
-    let ratios = rounds.filter_map(|round| Some(of(name, round)? / of(reference, round)?));
-    let ratios: Vec<f64> = ratios.collect();
-    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = ratios.iter().copied().fold(0.0, f64::max);
-    format!("{:.2} ({least:.2}–{most:.2})", median(ratios.iter().copied()))
+    rounds.filter_map(|round| Some(compare(of(name, round)?, of(reference, round)?))).collect()
+}
+
+/// The median of values with the smallest and the largest.
+fn summary(values: &[f64], digits: usize) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{:.digits$} ({least:.digits$}–{most:.digits$})", median(values.iter().copied()))
 }
 
 /// The middle of the values.
@@ -146,5 +188,27 @@ mod tests {
         ];
         assert_eq!(ratio(&rows, "catraca", "bare", |row| row.rate), "0.85 (0.80–0.90)");
         assert!(line(&rows, "catraca", "bare").starts_with("| catraca | 65 | 0.85 (0.80–0.90) |"));
+    }
+
+    #[test]
+    fn differences_are_taken_inside_a_round() {
+        let paced = |round, name, p99| Row { paced_p99_us: p99, ..row(round, name, 1.0) };
+        let rows = [
+            paced(0, "direct", 100.0),
+            paced(0, "catraca", 130.0),
+            paced(1, "direct", 300.0),
+            paced(1, "catraca", 310.0),
+        ];
+        let text = write_added(&rows, &["catraca"], "direct", 5_000.0);
+        let own = "At 5000/s direct has a p50 of 1 µs and a p99 of 200 µs.";
+        assert!(text.starts_with(own), "{text}");
+        assert!(text.ends_with("| 0.0 (0.0–0.0) | 20.0 (10.0–30.0) |\n"), "{text}");
+    }
+
+    #[test]
+    fn the_table_names_the_rate_that_was_driven() {
+        let plan = Plan { rounds: 1, seconds: 1, ..Plan::default() };
+        let text = write(&[row(0, "nginx", 100.0)], &["nginx"], 5_000.0, &plan);
+        assert!(text.contains("CPU µs at 5000/s"), "{text}");
     }
 }

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::floors::{STREAM_BYTES, STREAM_PATH};
-use crate::proxies::{PROXIES, Proxy, Site};
+use crate::proxies::{Proxy, Site, WAYS};
 use crate::report::median;
 
 /// A response may take so long between two parts.
@@ -53,7 +53,7 @@ fn read_all(port: u16) -> std::io::Result<u64> {
 
 /// The table, in Markdown.
 pub fn table(rows: &[StreamRow]) -> String {
-    let reference = PROXIES[0].name();
+    let reference = WAYS[0].name();
     let seconds = |name: &str, round| {
         rows.iter().find(|row| row.name == name && row.round == round).map(|row| row.seconds)
     };
@@ -62,7 +62,7 @@ pub fn table(rows: &[StreamRow]) -> String {
          round.\n\n\
          | Proxy | seconds | × | CPU seconds | peak MiB |\n|---|---:|---:|---:|---:|\n"
     );
-    for name in PROXIES.map(Proxy::name) {
+    for name in WAYS.map(Proxy::name) {
         let own = || rows.iter().filter(|row| row.name == name);
         let ratios = own().filter_map(|row| Some(row.seconds / seconds(reference, row.round)?));
         let peak = own().map(|row| row.peak_kib).max().unwrap_or(0);

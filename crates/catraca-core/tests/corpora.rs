@@ -9,6 +9,8 @@ mod body_cost;
 mod canonical_path;
 #[path = "../../../fuzz/checks/forwarded_headers.rs"]
 mod forwarded_headers;
+#[path = "../../../fuzz/checks/retry_after.rs"]
+mod retry_after;
 
 use std::fs;
 use std::path::Path;
@@ -26,6 +28,11 @@ fn inputs_of_canonical_path() {
 #[test]
 fn inputs_of_forwarded_headers() {
     replay("forwarded_headers", forwarded_headers::check);
+}
+
+#[test]
+fn inputs_of_retry_after() {
+    replay("retry_after", retry_after::check);
 }
 
 /// Runs a check with every input of a corpus.

@@ -39,11 +39,6 @@ impl Guard {
         !self.keys.is_empty()
     }
 
-    /// The namespaces to which keys are bound.
-    pub fn namespaces(&self) -> Vec<String> {
-        self.keys.namespaces()
-    }
-
     /// Whether the metrics need no key.
     pub fn has_open_metrics(&self) -> bool {
         self.metrics_open

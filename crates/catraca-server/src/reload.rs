@@ -312,8 +312,8 @@ impl Reloader {
         if catalog.locks.replicas != self.started.locks.replicas {
             settings.push("[locks] replicas".to_owned());
         }
-        let started = self.started_process.auth.namespaces();
-        let mut new = process.auth.namespaces();
+        let started = self.started_process.namespaces();
+        let mut new = process.namespaces();
         new.retain(|namespace| !started.contains(namespace));
         settings.extend(new.iter().map(|namespace| {
             format!("the part of the memory that only the namespace `{namespace}` can use")

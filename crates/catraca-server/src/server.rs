@@ -189,7 +189,7 @@ fn open_backend(
         None => None,
     };
     let Some(config) = config else {
-        let namespaces = process.auth.namespaces();
+        let namespaces = process.namespaces();
         let memory = process.store.memory();
         return Ok(Backend::open_volatile(catalog, memory, namespaces, observer));
     };

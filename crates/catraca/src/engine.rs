@@ -71,7 +71,7 @@ pub(crate) use policy_reset::SWEEP_BATCH;
 #[cfg(all(feature = "shared", feature = "records"))]
 pub(crate) use resume::ResumeBatches;
 #[cfg(feature = "shared")]
-pub(crate) use settle::recall_reply;
+pub(crate) use settle::{matches_head_ban, recall_reply};
 
 /// How many undeclared gate names are remembered for reports. Callers may choose such names, so the
 /// set must be bounded.

@@ -28,6 +28,8 @@ pub struct OutcomeNeeds {
     pub headers: bool,
     /// A ban may replace the response that triggers it, because the ban has a `status`.
     pub replaces: bool,
+    /// The rule of such a ban reads the body, so the head does not decide whether it matches.
+    pub replaces_by_body: bool,
 }
 
 impl OutcomeNeeds {
@@ -43,7 +45,9 @@ impl OutcomeNeeds {
         self.cost |= policy.cost_fields().next().is_some();
         for ban in &policy.bans {
             self.headers |= ban.when.reads_headers();
-            self.replaces |= ban.status_of_answer().is_some();
+            let replaces = ban.status_of_answer().is_some();
+            self.replaces |= replaces;
+            self.replaces_by_body |= replaces && ban.when.reads_body();
         }
     }
 }
@@ -173,12 +177,16 @@ mod tests {
             let catalog = Catalog::parse(&text).unwrap_or_else(|error| panic!("{error:?}"));
             let direct = OutcomeNeeds::of_gate(&catalog, "a");
             assert_eq!(OutcomeNeeds::of_gate(&catalog, "b"), direct);
-            (direct.body, direct.headers, direct.replaces)
+            (direct.body, direct.headers, direct.replaces, direct.replaces_by_body)
         };
-        assert_eq!(needs(""), (false, false, false));
-        assert_eq!(needs(&ban("status == 401", "")), (false, false, false));
-        assert_eq!(needs(&ban("body.reject_id == 5", "")), (true, false, false));
-        assert_eq!(needs(&ban("body_truncated", "status = 400")), (true, false, true));
-        assert_eq!(needs(&ban("headers[\"x\"] == \"1\"", "")), (false, true, false));
+        assert_eq!(needs(""), (false, false, false, false));
+        assert_eq!(needs(&ban("status == 401", "")), (false, false, false, false));
+        assert_eq!(needs(&ban("status == 401", "status = 400")), (false, false, true, false));
+        assert_eq!(needs(&ban("body.reject_id == 5", "")), (true, false, false, false));
+        assert_eq!(needs(&ban("body_truncated", "status = 400")), (true, false, true, true));
+        assert_eq!(needs(&ban("body_invalid", "answer_status = 400")), (true, false, true, true));
+        assert_eq!(needs(&ban("headers[\"x\"] == \"1\"", "")), (false, true, false, false));
+        let both = ban("status == 401", "status = 400") + &ban("body_invalid", "");
+        assert_eq!(needs(&both), (true, false, true, false));
     }
 }

@@ -221,6 +221,69 @@ mod tests {
         }
     }
 
+    /// Every spelling is either read as the path itself or refused: none is another path.
+    #[test]
+    fn generated_spellings_are_one_path_or_are_refused() {
+        const SLASHES: [(&str, bool); 7] = [
+            ("/", true),
+            ("//", true),
+            ("/;v=2/", true),
+            ("%2f", false),
+            ("/%2F/", false),
+            ("\\", false),
+            ("/%5c/", false),
+        ];
+        const STEPS: [(&str, bool); 13] = [
+            ("", true),
+            (".", true),
+            ("%2e", true),
+            ("%2E;x=1", true),
+            (".;/.", true),
+            ("..", false),
+            ("%2e%2E", false),
+            (".%2e;x", false),
+            ("..;", false),
+            ("%252e%252e", false),
+            ("%c0%ae%c0%ae", false),
+            ("%00", false),
+            ("%2", false),
+        ];
+        const NAMES: [(&str, bool); 6] = [
+            ("login", true),
+            ("%6cogin", true),
+            ("%6Cogi%6e", true),
+            ("%6c%6f%67%69%6e", true),
+            ("%256cogin", false),
+            ("login%0d", false),
+        ];
+        const ENDS: [(&str, bool); 7] = [
+            ("", true),
+            ("/", true),
+            (";x=1;y", true),
+            ("%3bx", true),
+            ("?next=/../%2f", true),
+            ("/..", false),
+            ("#", false),
+        ];
+        let network = Network::default();
+        let login = vec!["api".to_owned(), "login".to_owned()];
+        let mut counts = [0, 0];
+        for (slash, plain_slash) in SLASHES {
+            for (step, plain_step) in STEPS {
+                for (name, plain_name) in NAMES {
+                    for (end, plain_end) in ENDS {
+                        let spelling = format!("/api{slash}{step}/{name}{end}");
+                        let is_plain = plain_slash && plain_step && plain_name && plain_end;
+                        let read = segments(&spelling, &network).ok();
+                        assert_eq!(read, is_plain.then(|| login.clone()), "{spelling}");
+                        counts[usize::from(is_plain)] += 1;
+                    }
+                }
+            }
+        }
+        assert!(counts.iter().all(|count| *count >= 300), "refused and read: {counts:?}");
+    }
+
     #[test]
     fn the_catalog_says_what_an_encoded_slash_means() {
         let with = |encoded_slash| Network { encoded_slash, ..Network::default() };

@@ -52,11 +52,6 @@ impl Keys {
         self.by_prefix.is_empty()
     }
 
-    /// The namespaces to which keys are bound.
-    pub fn namespaces(&self) -> Vec<String> {
-        self.by_prefix.values().filter_map(|key| key.caller.namespace.clone()).collect()
-    }
-
     /// The caller whose key this is.
     pub fn find(&self, key: &[u8]) -> Option<Arc<Caller>> {
         let hash = hash::hash(key);

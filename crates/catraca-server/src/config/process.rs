@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use catraca::core::catalog::read::{AttributeTable, ProcessSections, Sections, ended_entries};
 use catraca::core::located::{FieldSchema, Report, ValueSchema};
+use catraca::core::request::DEFAULT_NAMESPACE;
 use catraca::core::time::Time;
 
 use super::auth_keys::key_changes;
@@ -117,6 +118,17 @@ fn into_config(reading: ProcessReading<'_>, sections: &Sections<'_>) -> Option<P
 }
 
 impl ProcessConfig {
+    /// The namespaces to which API keys are bound, and that of the proxy if it is not the default,
+    /// each once.
+    pub fn namespaces(&self) -> Vec<String> {
+        let mut names = self.auth.namespaces();
+        let own = &*self.proxy.namespace;
+        if own != DEFAULT_NAMESPACE && names.iter().all(|name| name != own) {
+            names.push(own.to_owned());
+        }
+        names
+    }
+
     /// The settings that differ from those of the start and take effect after a restart.
     pub fn settings_awaiting_restart(&self, started: &Self) -> Vec<String> {
         let mut settings = Vec::new();

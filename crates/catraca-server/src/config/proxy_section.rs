@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use catraca::core::located::DefaultValue;
+use catraca::core::request::DEFAULT_NAMESPACE;
 
 use super::section::{Section, section};
 use super::server_section::{ClientAuthFiles, Socket, TlsFiles};
-use super::setting_kind::{FileName, Keyword, Millis, Optional, WholeNumber, Word};
+use super::setting_kind::{FileName, Keyword, Millis, NamespaceName, Optional, WholeNumber, Word};
 
 /// How long a step of a proxied request may take: from 20 ms to one day.
 type StepTimeout = Millis<20, 86_400_000>;
@@ -26,6 +27,8 @@ section! {
         /// the address and port on which requests are proxied to the
         /// [upstreams](proxy.md) of routes. Anyone may call it: it needs no API key
         listen: Optional<Socket> = DefaultValue::Absent("no proxy"), Restart;
+        /// the [namespace](auth.md) of the checks, the settles and the bans of proxied requests
+        namespace: NamespaceName = DefaultValue::Text(DEFAULT_NAMESPACE), Live;
         /// the time to connect to an upstream, and to wait for a free connection
         connect_timeout: StepTimeout = DefaultValue::Text("2s"), Live;
         /// the time until an upstream begins its response; each part of the request's body starts

@@ -7,9 +7,11 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use catraca::core::catalog::read::AttributeTable;
+use catraca::core::located::names::NAME_PATTERN;
 use catraca::core::located::{
     DefaultValue, FieldSchema, Node, Report, TableFields, ValueSchema, scalar, schema,
 };
+use catraca::core::policy::Name;
 use catraca::core::rate::Percent;
 use catraca::core::time::Span;
 use toml::de::DeValue;
@@ -125,6 +127,18 @@ impl SettingKind for FileName {
             return None;
         }
         Some(text.to_owned())
+    }
+}
+
+/// The name of a namespace.
+pub struct NamespaceName;
+
+impl SettingKind for NamespaceName {
+    type Value = Name;
+    const SCHEMA: ValueSchema = ValueSchema::Pattern { pattern: NAME_PATTERN, words: "a name" };
+
+    fn read(_: &SettingContext<'_>, report: &mut Report, node: Node<'_>) -> Option<Name> {
+        scalar::name(report, node, "namespace")
     }
 }
 

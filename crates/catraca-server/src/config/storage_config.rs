@@ -37,7 +37,7 @@ pub struct StorageConfig {
     pub interval: Duration,
     /// Memory limits of the store.
     pub memory: MemoryOptions,
-    /// The namespaces of API keys, each with its part of the memory.
+    /// The namespaces of API keys and of the proxy, each with its part of the memory.
     pub namespaces: Vec<String>,
     /// The shared store, if there is one.
     pub shared: Option<SharedStoreConfig>,
@@ -75,7 +75,7 @@ impl StorageConfig {
             purge_interval: records.purge_interval,
             interval: store.snapshot_interval,
             memory: store.memory(),
-            namespaces: auth.namespaces(),
+            namespaces: process.namespaces(),
             shared: SharedStoreConfig::resolve(store, records.scope, folder)?,
         }))
     }

@@ -98,12 +98,13 @@ impl ApiRequest {
             return Ok(own.to_owned());
         }
         let config = self.context().reloadable.load_full();
-        if stated.is_none() && !config.guard.has_keys() {
-            // Without keys, all requests are in the default namespace.
+        let configured = config.process.namespaces();
+        if stated.is_none() && !config.guard.has_keys() && configured.is_empty() {
+            // Without keys and without another namespace of the proxy, all requests are in the
+            // default namespace.
             return Ok(self.namespace().to_owned());
         }
-        let of_keys = config.guard.namespaces();
-        Ok(self.app().act_namespace(stated, of_keys).await?)
+        Ok(self.app().act_namespace(stated, configured).await?)
     }
 
     /// The namespace in which state is shown: as for an act, but a service, which checks, sees its
@@ -121,13 +122,13 @@ impl ApiRequest {
     }
 
     /// The namespaces that an operator's list of locks covers: that of the key, the stated one, or
-    /// all that keys have. The records are not read for it: locks work without them.
+    /// all that keys and the proxy have. The records are not read for it: locks work without them.
     pub async fn lock_namespaces(&self, stated: Option<&str>) -> Result<Vec<String>, Problem> {
         if let Some(one) = self.entry_namespace(stated).await? {
             return Ok(vec![one]);
         }
         let mut all: BTreeSet<String> =
-            self.context().reloadable.load().guard.namespaces().into_iter().collect();
+            self.context().reloadable.load().process.namespaces().into_iter().collect();
         all.insert(self.namespace().to_owned());
         Ok(all.into_iter().collect())
     }

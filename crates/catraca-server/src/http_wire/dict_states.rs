@@ -116,6 +116,10 @@ impl FoundStates {
 }
 
 #[cfg(test)]
+#[path = "../../../../fuzz/checks/dict_states.rs"]
+mod dict_states_check;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -154,5 +158,23 @@ mod tests {
             let error = read_states(xml).err().unwrap();
             assert!(error.contains(why), "{xml}: {error}");
         }
+    }
+
+    fn read(xml: &str) -> Result<Vec<(String, i64)>, String> {
+        let states = read_states(xml)?;
+        Ok(states.buckets.into_iter().map(|bucket| (bucket.policy, bucket.available)).collect())
+    }
+
+    /// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
+    #[test]
+    fn inputs_of_dict_states() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/dict_states");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let input = std::fs::read(entry.unwrap().path()).unwrap();
+            dict_states_check::check(&input, read);
+            count += 1;
+        }
+        assert!(count > 5, "{count}");
     }
 }

@@ -26,6 +26,7 @@ use crate::http_wire::problem::Problem;
 
 /// What a request is checked with.
 pub struct CheckInput {
+    namespace: Name,
     gate: Name,
     values: RouteValues,
 }
@@ -43,6 +44,7 @@ impl CheckInput {
     pub fn check(&self) -> Check<'_> {
         let pairs = self.values.attributes.iter().map(|(name, value)| (&**name, value.as_str()));
         let mut check = Check::new(&self.gate, pairs.collect::<Subject<'_>>());
+        check.namespace = &self.namespace;
         check.cost = self.values.cost;
         check.reference = self.values.reference.as_deref();
         check
@@ -97,13 +99,14 @@ impl RoutedRequest<'_> {
         catalog: &Catalog,
         parts: &RequestParts<'_>,
         client: &ClientAddress,
+        namespace: &Name,
     ) -> Result<CheckInput, Problem> {
         let mut values = parts.read(self.route, &self.path).map_err(unreadable)?;
         let gate = values.gate(catalog, self.route)?.clone();
         // A route cannot replace the client's address.
         values.attributes.retain(|(name, _)| &**name != "ip");
         values.attributes.push(("ip".into(), client.address.to_string()));
-        Ok(CheckInput { gate, values })
+        Ok(CheckInput { namespace: Name::clone(namespace), gate, values })
     }
 
     /// The path for the upstream: the canonical one with the letters that the client sent. A
@@ -130,7 +133,8 @@ pub async fn decide(
     let future = async move { server.decide(&owned.check(), CheckMode::Check).await };
     let future: CheckFuture = Box::pin(future);
     let guard = context.begin_settle();
-    let mut pending = PendingCheck { context, needs, running: Some((future, guard)) };
+    let namespace = Name::clone(&input.namespace);
+    let mut pending = PendingCheck { context, namespace, needs, running: Some((future, guard)) };
     poll_fn(|cx| pending.poll(cx)).await
 }
 
@@ -139,6 +143,7 @@ type CheckFuture = Pin<Box<dyn Future<Output = Result<Decision, Error>> + Send>>
 /// A check that runs to its end even if it is dropped.
 struct PendingCheck<'c> {
     context: &'c SettleContext,
+    namespace: Name,
     needs: OutcomeNeeds,
     /// Absent when it is decided.
     running: Option<(CheckFuture, OpenSettle)>,
@@ -156,7 +161,8 @@ impl PendingCheck<'_> {
         // A denied request has nothing to settle.
         let ticket = decision.ticket.clone().filter(|_| decision.allowed);
         let settle = ticket.zip(guard).map(|(ticket, guard)| {
-            PendingSettle::new(self.context.clone(), guard, ticket, self.needs)
+            let namespace = Name::clone(&self.namespace);
+            PendingSettle::new(self.context.clone(), guard, namespace, ticket, self.needs)
         });
         Poll::Ready(Ok((decision, settle)))
     }
@@ -166,6 +172,7 @@ impl Drop for PendingCheck<'_> {
     fn drop(&mut self) {
         let Some((future, guard)) = self.running.take() else { return };
         let context = self.context.clone();
+        let namespace = Name::clone(&self.namespace);
         let needs = self.needs;
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             // The server has stopped.
@@ -173,7 +180,7 @@ impl Drop for PendingCheck<'_> {
         };
         runtime.spawn(async move {
             if let Ok(Decision { ticket: Some(ticket), .. }) = future.await {
-                drop(PendingSettle::new(context, guard, ticket, needs));
+                drop(PendingSettle::new(context, guard, namespace, ticket, needs));
             }
         });
     }
@@ -202,6 +209,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::pin::pin;
 
+    use catraca::core::request::DEFAULT_NAMESPACE;
     use tokio::sync::oneshot;
 
     use super::*;
@@ -224,7 +232,8 @@ mod tests {
             let needs = OutcomeNeeds::of_gate(&context.server.app.catalog(), "site");
             let checking: CheckFuture = Box::pin(async { store.await.unwrap() });
             let running = Some((checking, context.begin_settle()));
-            drop(PendingCheck { context: &context, needs, running });
+            let namespace = DEFAULT_NAMESPACE.into();
+            drop(PendingCheck { context: &context, namespace, needs, running });
             let mut settled = pin!(context.open.wait());
             let is_open = poll_fn(|cx| Poll::Ready(settled.as_mut().poll(cx).is_pending()));
             assert!(is_open.await, "the connection would end before the settle");

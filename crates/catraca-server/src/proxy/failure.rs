@@ -17,6 +17,9 @@ pub enum UpstreamFailure {
     Busy,
     /// The response did not begin in time.
     Timeout,
+    /// The check had to be settled before the response began. The client may have left the
+    /// upstream no time for it.
+    HoldOver,
     /// The connection ended, or what arrived is not HTTP.
     Broken,
     /// The body of the request ended early or cannot be read, so the upstream did not get all of
@@ -46,7 +49,7 @@ impl UpstreamFailure {
                 "all connections to the server behind this proxy are in use; try again later",
             )
             .retry_after(1),
-            Self::Timeout => Problem::new(
+            Self::Timeout | Self::HoldOver => Problem::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 "upstream-timeout",
                 "the server behind this proxy did not answer in time; it may have executed the \
@@ -92,7 +95,11 @@ impl UpstreamFailure {
             Self::Busy => Some(UpstreamCause::Busy),
             Self::Timeout => Some(UpstreamCause::Timeout),
             Self::Broken => Some(UpstreamCause::Broken),
-            Self::RequestBody | Self::RequestTimeout | Self::BodyMemory | Self::NoUpgrade => None,
+            Self::HoldOver
+            | Self::RequestBody
+            | Self::RequestTimeout
+            | Self::BodyMemory
+            | Self::NoUpgrade => None,
         }
     }
 

@@ -201,9 +201,9 @@ impl AdmittedRequest {
         }
         let server = &proxied.proxy.context;
         let bytes_max = server.app.catalog().settle.body_bytes_max;
-        let may_replace = settle.is_some() && self.needs.replaces;
-        let is_held =
-            may_replace && held_answer::can_hold(&head.headers, &incoming.size_hint(), bytes_max);
+        let is_held = self.needs.replaces
+            && held_answer::can_hold(&head.headers, &incoming.size_hint(), bytes_max)
+            && settle.as_ref().is_some_and(PendingSettle::may_replace);
         forwarded_headers::remove_second_length(&mut head.headers);
         forwarded_headers::remove_hop_by_hop(&mut head.headers);
         head.version = Version::HTTP_11;
@@ -259,11 +259,11 @@ async fn wait_until(deadline: Option<SettleDeadline>) {
     }
 }
 
-/// Why a response had not begun when its check had to be settled. It says nothing about the
-/// upstream: the client may have left it no time.
+/// Why a response had not begun when its check had to be settled. It is not a failure of the
+/// upstream: a client that uploads slowly may have left it no time.
 fn failure_at_deadline(upload: Option<&UploadState>) -> UpstreamFailure {
     match upload.is_some_and(UploadState::is_awaited) {
         true => UpstreamFailure::RequestTimeout,
-        false => UpstreamFailure::Timeout,
+        false => UpstreamFailure::HoldOver,
     }
 }

@@ -294,6 +294,10 @@ fn new_request_id() -> HeaderValue {
 }
 
 #[cfg(test)]
+#[path = "../../../../fuzz/checks/proxied_headers.rs"]
+mod proxied_headers_check;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -421,5 +425,31 @@ mod tests {
             set_request_id(&mut sent, id.clone());
             assert_eq!((id.len(), text(&sent, "x-request-id")), (32, id.to_str().unwrap()));
         }
+    }
+
+    /// Makes the headers those of a request to an upstream, as far as this module does.
+    fn prepare(headers: &mut HeaderMap, is_trusted_proxy: bool) {
+        let sender = Sender {
+            client: Address::from_ip(proxied_headers_check::CLIENT.parse().unwrap()),
+            peer: proxied_headers_check::PEER.parse().unwrap(),
+            is_trusted_proxy,
+            scheme: proxied_headers_check::SCHEME,
+        };
+        remove_hop_by_hop(headers);
+        join_cookies(headers);
+        set_sender(headers, &sender, &SenderCache::default());
+    }
+
+    /// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
+    #[test]
+    fn inputs_of_proxied_headers() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/proxied_headers");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let input = std::fs::read(entry.unwrap().path()).unwrap();
+            proxied_headers_check::check(&input, prepare);
+            count += 1;
+        }
+        assert!(count > 5, "{count}");
     }
 }

@@ -22,6 +22,11 @@ const STREAMS_MAX: u32 = 100;
 const STREAM_WINDOW: u32 = 64 << 10;
 /// As much as all streams, so that an upstream that does not read a request cannot stop the others.
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_MAX;
+/// The most requests that a client has reset before the proxy took them, and that the proxy has to
+/// remember. The next one is a flood (CVE-2023-44487) and ends the connection.
+const PENDING_RESETS_MAX: usize = 20;
+/// The most requests of a connection that the proxy resets because they are not valid.
+const INVALID_REQUESTS_MAX: usize = 1_024;
 /// The largest head of a request in bytes.
 const HEAD_BYTES_MAX: u32 = 16 << 10;
 /// The most bytes of a response that wait for the client.
@@ -45,6 +50,8 @@ pub async fn serve(stream: ConnectionStream, proxied: &Arc<ProxiedConnection>) {
         .max_concurrent_streams(STREAMS_MAX)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_pending_accept_reset_streams(PENDING_RESETS_MAX)
+        .max_local_error_reset_streams(INVALID_REQUESTS_MAX)
         .max_header_list_size(HEAD_BYTES_MAX)
         .max_send_buf_size(SEND_BYTES_MAX)
         .keep_alive_interval(PING_INTERVAL)

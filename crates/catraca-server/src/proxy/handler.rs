@@ -105,7 +105,8 @@ async fn handle(
         .with_body(body.as_request_body(routed.route).map_err(admission::unreadable)?)
         .with_claims(claims.as_ref())
         .with_certificate(proxied.certificate.as_ref());
-    let input = Arc::new(routed.read(&catalog, &parts, &client)?);
+    let namespace = &config.process.proxy.namespace;
+    let input = Arc::new(routed.read(&catalog, &parts, &client, namespace)?);
     let needs = input.needs(&catalog);
     let upstreams = proxied.proxy.upstreams.in_order(routed.route, &config.process.proxy);
     let path = routed.forwarded_path(target, &catalog.network)?;

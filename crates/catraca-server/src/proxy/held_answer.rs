@@ -1,8 +1,9 @@
 //! A response that is held back until the rules have read it, because a ban may replace it.
 //!
-//! Only a ban with a `status` replaces the response that triggers it. Such a response is small: a
-//! body over the limit of rules, and a stream that is not JSON and has no length, are passed on as
-//! they arrive, and then a ban concerns the next request.
+//! Only a ban with a `status` replaces the response that triggers it. If no rule of such a ban
+//! reads the body, a response whose head matches none of them is passed on as it arrives. So are a
+//! body over the limit of rules, and a stream that is not JSON and has no length; then a ban
+//! concerns the next request.
 
 use std::sync::Arc;
 
@@ -69,7 +70,8 @@ pub async fn settle_held(
             let failure = match error {
                 _ if is_clients => UpstreamFailure::RequestBody,
                 AnswerError::Broken => UpstreamFailure::Broken,
-                AnswerError::Timeout | AnswerError::HoldOver => UpstreamFailure::Timeout,
+                AnswerError::Timeout => UpstreamFailure::Timeout,
+                AnswerError::HoldOver => UpstreamFailure::HoldOver,
             };
             if let Some(mut settle) = body.take_settle() {
                 match is_clients {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
-use catraca::Outcome;
+use catraca::core::policy::Name;
 use catraca::http_outcome::{BodyCopy, OutcomeNeeds, add_header, outcome_of_status};
 use catraca::settlement::Settlement;
+use catraca::{CheckRef, Outcome, Settle};
 use hyper::http::{HeaderMap, HeaderName, StatusCode, header, response};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -83,6 +84,7 @@ impl SettleContext {
 /// Settles a check when it is dropped.
 pub struct PendingSettle {
     context: SettleContext,
+    namespace: Name,
     /// Absent once it is settled.
     ticket: Option<(String, OpenSettle)>,
     needs: OutcomeNeeds,
@@ -97,15 +99,17 @@ pub struct PendingSettle {
 }
 
 impl PendingSettle {
-    /// A settle of this ticket.
+    /// A settle of this ticket, in the namespace of its check.
     pub fn new(
         context: SettleContext,
         guard: OpenSettle,
+        namespace: Name,
         ticket: String,
         needs: OutcomeNeeds,
     ) -> Self {
         Self {
             context,
+            namespace,
             ticket: Some((ticket, guard)),
             needs,
             outcome: Outcome::default(),
@@ -191,6 +195,15 @@ impl PendingSettle {
         }
     }
 
+    /// Whether a ban may replace the response whose head was read: a rule may match when it has
+    /// read the body, or matches by the head alone.
+    pub fn may_replace(&self) -> bool {
+        let Some((ticket, _)) = &self.ticket else { return false };
+        let check = CheckRef::Ticket(ticket);
+        let call = Settle { namespace: &self.namespace, check, outcome: &self.outcome };
+        self.needs.replaces_by_body || self.context.server.app.may_replace_by_head(&call)
+    }
+
     /// Whether a rule reads the body and could read more of it.
     pub fn awaits_body(&self) -> bool {
         self.body_copy.as_ref().is_some_and(BodyCopy::awaits_more)
@@ -234,7 +247,8 @@ impl PendingSettle {
         }
         let server = Arc::clone(&self.context.server);
         let expires = self.deadline.map(|deadline| deadline.expires);
-        let call = SettleCall { server, ticket, outcome, expires };
+        let namespace = Name::clone(&self.namespace);
+        let call = SettleCall { server, namespace, ticket, outcome, expires };
         Some(async move {
             let settlement = call.run().await;
             drop(guard);

@@ -96,6 +96,10 @@ fn ambiguous_host() -> Problem {
 }
 
 #[cfg(test)]
+#[path = "../../../../fuzz/checks/request_head.rs"]
+mod request_head_check;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -129,5 +133,19 @@ mod tests {
         }
         assert_eq!(wanted("upgrade", &["websocket", "h2c"]), None);
         assert_eq!(wanted("close", &["websocket"]), None);
+    }
+
+    /// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
+    #[test]
+    fn inputs_of_request_head() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/request_head");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let input = std::fs::read(entry.unwrap().path()).unwrap();
+            let passes = |head: &Parts| check(head, false).is_ok();
+            request_head_check::check(&input, passes, wanted_upgrade);
+            count += 1;
+        }
+        assert!(count > 5, "{count}");
     }
 }

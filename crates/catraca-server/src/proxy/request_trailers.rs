@@ -62,6 +62,10 @@ impl TrailerRule {
 }
 
 #[cfg(test)]
+#[path = "../../../../fuzz/checks/request_trailers.rs"]
+mod request_trailers_check;
+
+#[cfg(test)]
 mod tests {
     use catraca::Catalog;
 
@@ -107,5 +111,29 @@ mod tests {
             assert_eq!(left(other, &names), [""; 0]);
         }
         assert_eq!(left("application/grpc", &["host"]), [""; 0]);
+    }
+
+    fn trailers_left(
+        headers: &HeaderMap,
+        route: &Route,
+        address_header: &str,
+        trailers: HeaderMap,
+    ) -> HeaderMap {
+        let rule = TrailerRule::for_request(headers, route, Some(address_header));
+        let part = TrailerRule::clean_part(rule.as_ref(), Frame::trailers(trailers));
+        part.map(|part| part.into_trailers().unwrap()).unwrap_or_default()
+    }
+
+    /// Runs the check of the fuzz target with the inputs in `fuzz/corpus`.
+    #[test]
+    fn inputs_of_request_trailers() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/request_trailers");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let input = std::fs::read(entry.unwrap().path()).unwrap();
+            request_trailers_check::check(&input, trailers_left);
+            count += 1;
+        }
+        assert!(count > 5, "{count}");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use catraca::core::request::DEFAULT_NAMESPACE;
+use catraca::core::policy::Name;
 use catraca::settlement::{SettleState, Settlement};
 use catraca::{AppError, CheckRef, Error, Outcome, Settle};
 use tokio::runtime::Handle;
@@ -26,6 +26,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 pub struct SettleCall {
     /// What all front ends share.
     pub server: Arc<ServerContext>,
+    /// The namespace of the check.
+    pub namespace: Name,
     /// The ticket of the check.
     pub ticket: String,
     /// What the rules read.
@@ -61,7 +63,7 @@ impl SettleCall {
 
     async fn attempt(&self) -> Result<Settlement, SettleFailure> {
         let check = CheckRef::Ticket(&self.ticket);
-        let call = Settle { namespace: DEFAULT_NAMESPACE, check, outcome: &self.outcome };
+        let call = Settle { namespace: &self.namespace, check, outcome: &self.outcome };
         match self.server.app.settle(&call).await {
             Ok(answer) if answer.settlement.state == SettleState::Expired => {
                 Err(SettleFailure::Final("its check has expired".to_owned()))

@@ -6,7 +6,7 @@ mod admin;
 mod api;
 mod auth;
 mod authorize;
-mod authorize_parts;
+pub mod authorize_parts;
 mod background_tasks;
 mod booking;
 mod booking_nodes;

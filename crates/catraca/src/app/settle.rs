@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 #[cfg(feature = "records")]
 use super::operator::ActReceipt;
 use super::{App, AppError};
-use crate::engine::{CheckRef, Exchange, Settle};
+use crate::engine::{CheckRef, Exchange, Settle, matches_head_ban};
 use crate::settlement::{SettleState, SettledRow, Settlement};
 
 /// Settles of at least this estimated cost run off the async workers: about a millisecond.
@@ -82,6 +82,37 @@ impl App {
         let engine = self.engine();
         let exchange = engine.unsealed_settle_exchange(&rules, namespace, ticket, outcome)?;
         self.apply_settle(&rules.catalog, exchange).await
+    }
+
+    /// Whether a ban may replace the response that has this head, by a rule that does not read the
+    /// body. The outcome has what the head says; nothing is settled. A rule with `after` may need
+    /// more outcomes than this one.
+    ///
+    /// ```
+    /// # #[cfg(not(feature = "cel"))] fn main() {}
+    /// # #[cfg(feature = "cel")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use catraca::{App, Catalog, Check, Engine, Outcome, Settle};
+    ///
+    /// let catalog = Catalog::parse(r#"
+    ///     [policy.login]
+    ///     by     = ["ip"]
+    ///     window = "100 per 1m"
+    ///     ban    = [{ when = "status == 401", for = "10m", status = 400 }]
+    /// "#)?;
+    /// let app = App::local(Engine::new(catalog)).build();
+    /// let decision = app.check(&Check::new("login", [("ip", "198.51.100.7")])).await?;
+    /// let ticket = decision.ticket.expect("an outcome may start a ban");
+    /// assert!(!app.may_replace_by_head(&Settle::ticket(&ticket, &Outcome::status(200))));
+    /// assert!(app.may_replace_by_head(&Settle::ticket(&ticket, &Outcome::status(401))));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn may_replace_by_head(&self, head: &Settle<'_>) -> bool {
+        // Rules that take so long are evaluated once, off the async workers.
+        self.estimated_work(head.outcome) >= OFFLOAD_WORK
+            || matches_head_ban(self.engine(), head).unwrap_or(true)
     }
 
     /// The estimated work of the ban rules.

@@ -96,6 +96,24 @@ impl<S: Store> Engine<S> {
     }
 }
 
+/// Whether this settle would match a rule whose ban replaces the response, and which does not read
+/// the body. Asks no store: a rule with `after` may need more outcomes to ban.
+pub(crate) fn matches_head_ban<S>(engine: &Engine<S>, call: &Settle<'_>) -> Result<bool, Error> {
+    let CheckRef::Ticket(token) = &call.check else { return Ok(false) };
+    let rules = engine.rules.load();
+    let ticket = engine.sealer.open(token, call.namespace)?;
+    let planned = engine.plan_settle(&rules, call.namespace, ticket, call.outcome)?;
+    let mut rows = planned.settle_batch().rows.iter().zip(&planned.rows);
+    Ok(rows.any(|(row, (id, _))| {
+        let rules = &rules.catalog.policy(*id).bans;
+        let mut enforced = row.bans.iter().filter(|ban| !ban.proposal.shadow);
+        enforced.any(|ban| {
+            let rule = rules.get(usize::from(ban.rule));
+            rule.is_some_and(|own| own.status_of_answer().is_some() && !own.when.reads_body())
+        })
+    }))
+}
+
 impl<S> Engine<S> {
     /// The settle of a ticket that was not sealed.
     pub(crate) fn unsealed_settle_exchange<'e>(

@@ -59,8 +59,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
             name: "namespaces",
             tag: OperationTag::BlocksAndLists,
             summary: "List the namespaces",
-            description: "`default`, those of keys, and those of blocks and debts in the \
-                          records. A key that is bound to a namespace sees only that one.",
+            description: "`default`, those of keys and of the proxy, and those of blocks and \
+                          debts in the records. A key that is bound to a namespace sees only \
+                          that one.",
             query: &[],
             responses: &[ok_json(schema_of::<namespaces::NamespaceList>)],
             error_codes: &[QUERY_ERRORS, &["records-failed"]],

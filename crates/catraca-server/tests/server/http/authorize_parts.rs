@@ -128,9 +128,11 @@ gate  = "user"
 set   = { user = "jwt:sub" }
 "#;
 
-const SECRET: &str = "0123456789abcdef0123456789abcdef";
+/// The secret of tokens.
+pub const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-fn bearer(secret: &str, claims: &str) -> String {
+/// The header value of a token with these claims.
+pub fn bearer(secret: &str, claims: &str) -> String {
     let signed = [r#"{"alg":"HS256"}"#, claims].map(|part| BASE64URL_NOPAD.encode(part.as_bytes()));
     let signed = signed.join(".");
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
@@ -138,7 +140,8 @@ fn bearer(secret: &str, claims: &str) -> String {
     format!("Bearer {signed}.{}", BASE64URL_NOPAD.encode(signature.as_ref()))
 }
 
-fn claims(user: &str, audience: &str) -> String {
+/// Claims that are valid for an hour.
+pub fn claims(user: &str, audience: &str) -> String {
     let hour = Duration::from_secs(3_600);
     let end = (SystemTime::now() + hour).duration_since(UNIX_EPOCH).unwrap().as_secs();
     format!(r#"{{"sub":"{user}","aud":"{audience}","exp":{end}}}"#)

@@ -176,6 +176,60 @@ fn an_answer_that_no_rule_reads_is_not_held_back() {
     client.read_until("0\r\n");
 }
 
+/// A ban with a status concerns the response itself, but what it reads is in the head.
+#[test]
+fn a_rule_that_reads_the_head_holds_back_only_what_it_matches() {
+    let (open, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let upstream = TestUpstream::start(move |call| {
+        let is_bad = call.line().contains("/bad");
+        let head = if is_bad { "401 No\r\nx-state: bad" } else { "200 OK\r\nx-state: good" };
+        call.send(&format!("HTTP/1.1 {head}\r\n{JSON}transfer-encoding: chunked\r\n\r\n"));
+        call.send("2\r\n{\n\r\n");
+        if !is_bad {
+            wait.lock().unwrap().recv().unwrap();
+        }
+        call.send("2\r\n}\n\r\n0\r\n\r\n");
+        true
+    });
+    for when in ["status == 401", "headers[\"x-state\"] == \"bad\""] {
+        let ban = format!("ban = [{{ when = '{when}', for = '10m', status = 400 }}]");
+        let policy = format!("inflight = 2\nhold = '10m'\n{ban}");
+        let server = ProxyServer::start(&catalog(&policy, &upstream));
+        let mut client = server.connect();
+        client.send("GET /good", &[], b"");
+        client.read_until("{\n");
+        assert_eq!(server.remaining("site"), 1, "{when}: the response is in progress");
+        open.send(()).unwrap();
+        client.read_until("0\r\n");
+        server.wait_for_remaining("site", 2);
+        let mut client = server.connect();
+        client.send("GET /bad", &[], b"");
+        assert_eq!(client.read_response().status, 400, "{when}");
+        assert!(is_banned(&server), "{when}");
+    }
+}
+
+#[test]
+fn a_rule_in_shadow_mode_holds_nothing_back() {
+    let (open, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let upstream = TestUpstream::start(move |call| {
+        call.send(&format!("HTTP/1.1 401 No\r\n{JSON}transfer-encoding: chunked\r\n\r\n"));
+        call.send("2\r\n{\n\r\n");
+        wait.lock().unwrap().recv().unwrap();
+        call.send("2\r\n}\n\r\n0\r\n\r\n");
+        true
+    });
+    let policy = banning("status == 401", ", status = 400") + "\nmode = 'shadow'";
+    let server = ProxyServer::start(&catalog(&policy, &upstream));
+    let mut client = server.connect();
+    client.send("GET /", &[], b"");
+    client.read_until("{\n");
+    open.send(()).unwrap();
+    client.read_until("0\r\n");
+}
+
 #[test]
 fn the_answer_may_say_what_the_request_cost() {
     let upstream = TestUpstream::start(|call| {

@@ -3,8 +3,9 @@
 use std::sync::mpsc;
 
 use super::helpers::{ProxyServer, TestUpstream, catalog, response};
+use crate::http::authorize_parts::{SECRET, bearer, claims};
 use crate::raw_connection::RawConnection;
-use crate::test_server::TestServer;
+use crate::test_server::{TestServer, catalog_file};
 
 const LIMIT: &str = "window = '3 per 1m'";
 
@@ -215,4 +216,49 @@ fn a_field_of_the_body_is_counted_and_the_body_passes_whole() {
         let answer = client.read_response();
         assert_eq!((answer.status, answer.problem_code().as_str()), (status, code));
     }
+}
+
+#[test]
+fn a_claim_of_a_token_and_a_cookie_are_counted() {
+    let (seen, calls) = mpsc::channel();
+    let upstream = TestUpstream::start(move |call| {
+        seen.send(call.line().to_owned()).unwrap();
+        call.send(&response("200 OK", "", ""));
+        true
+    });
+    let url = &upstream.url;
+    let policy = |name: &str, source: &str| {
+        format!(
+            "[policy.{name}]\nby = ['{name}']\nwindow = '1 per 1h'\n\
+             [[route]]\nmatch = '/{name}'\ngate = '{name}'\nupstream = '{url}'\n\
+             set = {{ {name} = '{source}' }}\n"
+        )
+    };
+    let jwt = "[jwt]\nsecret_file = 'jwt.secret'\naudience = 'api'\n";
+    let text = jwt.to_owned() + &policy("user", "jwt:sub") + &policy("session", "cookie:sid");
+    let file = catalog_file(&text);
+    std::fs::write(file.with_file_name("jwt.secret"), format!("{SECRET}\n")).unwrap();
+    let server = ProxyServer::start_file(&file);
+    let mut client = server.connect();
+    let mut status = |request: &str, header: (&str, &str)| {
+        client.send(request, &[header], b"");
+        client.read_response().status
+    };
+    let [ana, bob] = ["ana", "bob"].map(|user| bearer(SECRET, &claims(user, "api")));
+    for (token, expected) in [(&ana, 200), (&ana, 429), (&bob, 200)] {
+        assert_eq!(status("GET /user", ("Authorization", token)), expected);
+    }
+    for (cookies, expected) in [("a=1; sid=x", 200), ("sid=x", 429), ("sid=y", 200)] {
+        assert_eq!(status("GET /session", ("Cookie", cookies)), expected, "{cookies}");
+    }
+    for (claims, code) in [
+        (r#"{"sub":"eve","aud":"api","exp":1}"#, "jwt-expired"),
+        (&*claims("eve", "other"), "jwt-audience"),
+    ] {
+        let mut client = server.connect();
+        client.send("GET /user", &[("Authorization", &bearer(SECRET, claims))], b"");
+        let answer = client.read_response();
+        assert_eq!((answer.status, answer.problem_code().as_str()), (401, code));
+    }
+    assert_eq!(calls.try_iter().count(), 4, "what is refused does not reach the upstream");
 }

@@ -11,17 +11,20 @@ use tokio_rustls::client::TlsStream;
 
 use super::h2_helpers::TlsProxy;
 use super::helpers::SOON;
-use super::smuggling::{BelievedLength, LIMIT, LaxBackEnd, assert_no_desync, lax_catalog};
+use super::smuggling::{
+    BelievedLength, LIMIT, LaxBackEnd, assert_no_desync, catalog_to, lax_catalog,
+};
+use super::strict_back_end::StrictBackEnd;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
+pub const HEADERS: u8 = 1;
+pub const RST_STREAM: u8 = 3;
+pub const SETTINGS: u8 = 4;
+pub const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub const END_STREAM: u8 = 1;
+pub const END_HEADERS: u8 = 4;
 const SMUGGLED: &str = "0\r\n\r\nGET /in HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// What becomes of a request.
@@ -75,15 +78,18 @@ const CASES: [(Case, &str, Fate); 27] = [
 ];
 
 /// A frame of stream 1, or of the connection.
-fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
-    let stream = u8::from(kind != SETTINGS);
+pub fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    frame_of(u32::from(kind != SETTINGS), kind, flags, payload)
+}
+
+/// A frame of a stream; zero is the connection.
+pub fn frame_of(stream: u32, kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    let head = [length[1], length[2], length[3], kind, flags, 0, 0, 0, stream];
-    [&head, payload].concat()
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// Fields as literals that no table keeps.
-fn fields(pairs: &[(&str, &str)]) -> Vec<u8> {
+pub fn fields(pairs: &[(&str, &str)]) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     let field = |(name, value): &(&str, &str)| [vec![0], text(name), text(value)].concat();
     pairs.iter().flat_map(field).collect()
@@ -149,6 +155,24 @@ fn the_back_end_gets_no_request_of_http2_that_was_not_checked() {
         assert!(unexpected.is_empty(), "{unexpected:#?}");
         assert_eq!(checked("end"), i64::try_from(CASES.len()).unwrap());
     }
+}
+
+#[test]
+fn a_strict_back_end_refuses_nothing_of_http2() {
+    let runtime = Runtime::new().unwrap();
+    let back_end = StrictBackEnd::start();
+    let proxy = TlsProxy::start(&catalog_to(&back_end.url, "2s"));
+    for (case, body, expected) in CASES {
+        let what = format!("{case:?}");
+        let fate = runtime.block_on(async { timeout(SOON, send(&proxy, case, body)).await });
+        let fate = fate.unwrap_or_else(|_| panic!("no end: {what}")).unwrap_or(Reset);
+        assert_eq!(fate, expected, "{what}");
+        let end = ("GET", "/end", "a", &[][..]);
+        let end = runtime.block_on(async { timeout(SOON, send(&proxy, end, "")).await });
+        assert_eq!(end.unwrap().unwrap(), Served, "{what}");
+        back_end.assert_nothing_refused(&what);
+    }
+    assert_eq!(back_end.count("/end"), CASES.len());
 }
 
 /// A head that never ends must end its connection before it fills the memory.

@@ -18,6 +18,12 @@ use crate::test_server::catalog_file;
 /// Longer than any step takes.
 pub const SOON: Duration = Duration::from_secs(30);
 
+/// The series that count a response that an upstream did not begin in time.
+pub const TIMEOUT_SERIES: [&str; 2] = [
+    "catraca_proxy_upstream_failures_total{cause=\"timeout\"}",
+    "catraca_connection_timeouts_total{phase=\"upstream\"}",
+];
+
 /// A server of this process with a proxy.
 pub struct ProxyServer {
     pub context: Arc<ServerContext>,
@@ -284,6 +290,11 @@ impl UpstreamCall {
     /// Sends bytes; false if the peer has closed.
     pub fn try_send_bytes(&mut self, bytes: &[u8]) -> bool {
         self.stream.get_mut().write_all(bytes).is_ok()
+    }
+
+    /// Sets how long a peer that does not read is waited for.
+    pub fn set_write_timeout(&mut self, timeout: Duration) {
+        self.stream.get_ref().set_write_timeout(Some(timeout)).unwrap();
     }
 
     /// Ends the connection with a reset.

@@ -9,7 +9,7 @@ use hyper::http::Request;
 use tokio::runtime::Runtime;
 
 use super::h2_helpers::TlsProxy;
-use super::helpers::{ProxyServer, TestUpstream, catalog, response, wait_until};
+use super::helpers::{ProxyServer, TIMEOUT_SERIES, TestUpstream, catalog, response, wait_until};
 
 /// Nine tenths of it are long enough for a busy machine to settle in the last one.
 const HOLD: &str = "hold = '5s'";
@@ -62,6 +62,50 @@ fn a_slow_upstream_is_not_waited_for_until_the_check_expires() {
     assert_eq!((answer.status, answer.problem_code().as_str()), (504, "upstream-timeout"));
     server.wait_for_remaining("site", 940);
     no_settle_failed(&server);
+}
+
+/// The metrics must not blame an upstream for the time that a client took.
+#[test]
+fn an_upload_that_leaves_no_time_is_no_failure_of_the_upstream() {
+    let (began, beginnings) = mpsc::channel();
+    let upstream = TestUpstream::start(move |call| {
+        began.send(()).unwrap();
+        call.read_body();
+        !call.is_closed_by_peer()
+    });
+    let server = with_hold(PRICES, &upstream);
+    let mut client = server.connect();
+    client.send_bytes(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nhalf");
+    beginnings.recv().unwrap();
+    client.send_bytes(b"half");
+    let answer = client.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (504, "upstream-timeout"));
+    server.wait_for_remaining("site", 940);
+    no_failure_was_counted(&server);
+}
+
+#[test]
+fn a_held_response_that_lasts_too_long_is_no_failure_of_the_upstream() {
+    let upstream = TestUpstream::start(|call| {
+        call.send("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n");
+        call.send("content-length: 20\r\n\r\n{");
+        !call.is_closed_by_peer()
+    });
+    let ban = "ban = [{ when = 'body.reject_id == 5', for = '1h', status = 400 }]";
+    let server = with_hold(&format!("{IN_FLIGHT}\n{ban}"), &upstream);
+    let mut client = server.connect();
+    client.send("GET /", &[], b"");
+    let answer = client.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (504, "upstream-timeout"));
+    server.wait_for_remaining("site", 2);
+    no_failure_was_counted(&server);
+}
+
+fn no_failure_was_counted(server: &ProxyServer) {
+    for series in TIMEOUT_SERIES {
+        assert_eq!(server.metric(series), 0, "{series}");
+    }
+    no_settle_failed(server);
 }
 
 /// hyper polls no body whose client has no room for it.

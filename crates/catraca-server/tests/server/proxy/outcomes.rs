@@ -100,6 +100,32 @@ fn how_a_response_ended_is_a_header_of_the_outcome() {
     wait_until("the rule has banned", || !server.peek("site").allowed);
 }
 
+/// A watch sees the statuses of proxied responses: the share of failures, not their number.
+#[test]
+fn a_watch_bans_by_the_share_of_failed_responses() {
+    let upstream = TestUpstream::start(|call| {
+        let status = if call.line().contains("/wrong") { "401 No" } else { "200 OK" };
+        call.send(&response(status, "", ""));
+        true
+    });
+    let watch = "window = '999 per 1h'\n\
+        watch = { share = '401', of = ['200', '401'], above = '50%', min = 4, per = '1h', \
+        ban = '1h' }";
+    let server = ProxyServer::start(&catalog(watch, &upstream));
+    let mut client = server.connect();
+    let mut send = |path: &str| {
+        client.send(&format!("GET {path}"), &[], b"");
+        client.read_response().status
+    };
+    for path in ["/right", "/right", "/wrong", "/wrong"] {
+        assert_ne!(send(path), 429, "{path}: half of the responses are no more than half");
+    }
+    // The settle of a response happens before the next request of its connection is read.
+    assert_eq!(send("/wrong"), 401);
+    wait_until("the watch has banned", || !server.peek("site").allowed);
+    assert_eq!(send("/right"), 429);
+}
+
 #[test]
 fn a_request_in_flight_is_counted_until_its_answer_ends() {
     let (open, wait) = gate();

@@ -8,10 +8,13 @@ use std::sync::Mutex;
 use std::sync::{Arc, mpsc};
 
 use super::helpers::{ProxyServer, SOON, TestUpstream, catalog, wait_until};
+use super::strict_back_end::StrictBackEnd;
 
 const CASES: &str = include_str!("smuggling_cases.txt");
 /// Follows every case: it is served if the connection survives.
 const END: &str = "GET /end HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+/// What is before a case: nothing, or another request in the same packet.
+const PREFIXES: [&str; 2] = ["", "GET /out HTTP/1.1\r\nHost: a\r\n\r\n"];
 pub const LIMIT: i64 = 10_000;
 
 struct SmugglingCase {
@@ -152,7 +155,11 @@ fn read_lax_chunk(reader: &mut impl BufRead) -> bool {
 }
 
 pub fn lax_catalog(back_end: &LaxBackEnd) -> String {
-    let url = &back_end.url;
+    catalog_to(&back_end.url, "200ms")
+}
+
+/// A catalog with a gate for each target of the cases.
+pub fn catalog_to(url: &str, first_byte_timeout: &str) -> String {
     let policy = |name: &str, path: &str| {
         format!(
             "[policy.{name}]\nby = ['ip']\nwindow = '{LIMIT} per 1h'\n\
@@ -161,7 +168,7 @@ pub fn lax_catalog(back_end: &LaxBackEnd) -> String {
     };
     let policies = [("inner", "/in"), ("end", "/end"), ("outer", "/**")];
     let policies: String = policies.iter().map(|(name, path)| policy(name, path)).collect();
-    policies + "[proxy]\nfirst_byte_timeout = '200ms'\n"
+    policies + &format!("[proxy]\nfirst_byte_timeout = '{first_byte_timeout}'\n")
 }
 
 /// The statuses of the responses on a connection that the proxy closes.
@@ -183,8 +190,7 @@ fn the_back_end_gets_no_request_that_was_not_checked() {
         let all = cases();
         assert!(all.len() >= 120, "{}", all.len());
         for case in &all {
-            // Also after another request, whose head and body are in the same packet.
-            for prefix in ["", "GET /out HTTP/1.1\r\nHost: a\r\n\r\n"] {
+            for prefix in PREFIXES {
                 let before = checked("outer");
                 let bytes = [prefix.as_bytes(), &case.bytes, END.as_bytes()].concat();
                 let mut statuses = statuses(&server, &bytes);
@@ -217,6 +223,25 @@ fn the_back_end_gets_no_request_that_was_not_checked() {
             back_end.counts().get("/end") == Some(&(2 * served))
         });
     }
+}
+
+#[test]
+fn a_strict_back_end_refuses_nothing() {
+    let back_end = StrictBackEnd::start();
+    let server = ProxyServer::start(&catalog_to(&back_end.url, "2s"));
+    let mut served = 0;
+    for prefix in PREFIXES {
+        for case in cases() {
+            let bytes = [prefix.as_bytes(), &case.bytes, END.as_bytes()].concat();
+            let statuses = statuses(&server, &bytes);
+            let what = format!("{prefix:?} {}: {statuses:?}", case.name);
+            served += usize::from(case.expectation == "served");
+            back_end.assert_nothing_refused(&what);
+        }
+    }
+    assert!(served > 0);
+    wait_until("all requests have arrived", || back_end.count("/end") == served);
+    back_end.assert_nothing_refused("at the end");
 }
 
 /// The back end has got each target at most as often as it was checked, and no other target.

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use super::helpers::{ProxyServer, SOON, TestUpstream, catalog, response};
 use crate::test_server::TestServer;
@@ -112,6 +113,72 @@ fn large_bodies_pass_in_bounded_memory() {
     }
     let grown = peak_kib(&server) - before;
     assert!(grown < 16 << 10, "the proxy took {grown} KiB for a body of {mib} MiB");
+}
+
+/// More than the buffers of four sockets can have.
+const UNREAD_MAX: usize = 128 << 20;
+const BLOCK: usize = 64 << 10;
+/// A sender that cannot send for so long is stopped.
+const STOPPED: Duration = Duration::from_secs(1);
+
+/// Sends until the peer takes no more; returns the number of bytes, at most a block above the
+/// bound.
+fn bytes_until_stopped(mut try_send: impl FnMut(&[u8]) -> bool) -> usize {
+    let block = vec![b'a'; BLOCK];
+    let mut sent = 0;
+    while sent <= UNREAD_MAX && try_send(&block) {
+        sent += block.len();
+    }
+    sent
+}
+
+#[test]
+fn a_client_that_does_not_read_stops_the_upstream() {
+    let (stopped, counts) = mpsc::channel();
+    let upstream = TestUpstream::start(move |call| {
+        if call.line().contains("/small") {
+            call.send(&response("200 OK", "", "small"));
+            return true;
+        }
+        call.set_write_timeout(STOPPED);
+        call.send(&format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", 2 * UNREAD_MAX));
+        stopped.send(bytes_until_stopped(|block| call.try_send_bytes(block))).unwrap();
+        false
+    });
+    let server = ProxyServer::start(&catalog(LIMIT, &upstream));
+    let mut unread = server.connect();
+    unread.send("GET /large", &[], b"");
+    let sent = counts.recv_timeout(SOON).unwrap();
+    assert!(sent < UNREAD_MAX, "the proxy took {sent} bytes for a client that reads nothing");
+    let mut other = server.connect();
+    other.send("GET /small", &[], b"");
+    assert_eq!(other.read_response().body, "small");
+    assert!(unread.read_head().starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn an_upstream_that_does_not_read_stops_the_client() {
+    let (open, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let upstream = TestUpstream::start(move |call| {
+        if call.line().contains("/small") {
+            call.send(&response("200 OK", "", "small"));
+            return true;
+        }
+        wait.lock().unwrap().recv().unwrap();
+        false
+    });
+    let server = ProxyServer::start(&catalog(LIMIT, &upstream));
+    let mut client = TcpStream::connect(&server.address).unwrap();
+    client.set_write_timeout(Some(STOPPED)).unwrap();
+    let length = 2 * UNREAD_MAX;
+    write!(client, "POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n").unwrap();
+    let sent = bytes_until_stopped(|block| client.write_all(block).is_ok());
+    assert!(sent < UNREAD_MAX, "the proxy took {sent} bytes for an upstream that reads nothing");
+    let mut other = server.connect();
+    other.send("GET /small", &[], b"");
+    assert_eq!(other.read_response().body, "small");
+    open.send(()).unwrap();
 }
 
 /// The most memory that the server had at once.

@@ -5,7 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use super::helpers::{ProxyServer, SOON, TestUpstream, catalog, response, wait_until};
+use super::helpers::{
+    ProxyServer, SOON, TIMEOUT_SERIES, TestUpstream, catalog, response, wait_until,
+};
+use crate::http::tls::certificate;
+use crate::test_server::catalog_file;
 
 const LIMIT: &str = "window = '99 per 1m'";
 /// More than a test that asks again and again can use.
@@ -46,12 +50,37 @@ fn each_failure_has_a_status_and_a_code() {
         let answer = client.read_response();
         assert_eq!((answer.status, answer.problem_code().as_str()), (status, code), "{path}");
     }
+    for series in TIMEOUT_SERIES {
+        assert_eq!(server.metric(series), 1, "{series}");
+    }
     let unreachable = TestUpstream::unreachable(closed_url());
     let server = ProxyServer::start(&catalog(LIMIT, &unreachable));
     let mut client = server.connect();
     client.send("POST /", &[], b"body");
     let answer = client.read_response();
     assert_eq!((answer.status, answer.problem_code().as_str()), (502, "upstream-unreachable"));
+}
+
+/// The connection is made, and the handshake of TLS is never answered.
+#[test]
+fn an_upstream_that_accepts_and_stays_silent_is_unreachable() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let silent = TestUpstream::unreachable(format!("https://localhost:{port}"));
+    let file = catalog_file("");
+    certificate(file.parent().unwrap(), "7");
+    // Without the timeout of the connection, the request would wait for longer than the test.
+    let settings = "[proxy]\nca_file = 'cert.pem'\nconnect_timeout = '100ms'\n\
+                    first_byte_timeout = '1h'\n";
+    std::fs::write(&file, catalog(LIMIT, &silent) + settings).unwrap();
+    let server = ProxyServer::start_file(&file);
+    let mut client = server.connect();
+    client.send("GET /", &[], b"");
+    let answer = client.read_response();
+    assert_eq!((answer.status, answer.problem_code().as_str()), (502, "upstream-unreachable"));
+    let series = "catraca_proxy_upstream_failures_total{cause=\"unreachable\"}";
+    assert_eq!(server.metric(series), 1);
+    drop(listener);
 }
 
 #[test]

@@ -18,8 +18,8 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
     let namespaces = match request.caller.bound_namespace() {
         Some(own) => vec![own.to_owned()],
         None => {
-            let of_keys = request.context().reloadable.load().guard.namespaces();
-            request.app().namespaces(of_keys).await?.into_iter().collect()
+            let configured = request.context().reloadable.load().process.namespaces();
+            request.app().namespaces(configured).await?.into_iter().collect()
         }
     };
     to_json(&NamespaceList { namespaces })
