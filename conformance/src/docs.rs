@@ -87,6 +87,8 @@ fn run(context: &TestContext, documents: &[String]) -> Result<()> {
         println!("{document}: {commands} commands");
         if steps.contains(&Step::Postgres) {
             packages::postgres(context)?;
+        }
+        if steps.iter().filter_map(Step::command).any(|command| uses_redis(&command.text)) {
             packages::need(context, "redis-server", "redis-server")?;
         }
         total += commands;
@@ -109,6 +111,11 @@ fn run(context: &TestContext, documents: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Whether a command needs the programs of Redis.
+fn uses_redis(command: &str) -> bool {
+    command.split_whitespace().any(|word| word == "redis-server" || word == "redis-cli")
+}
+
 /// Runs one document; each problem begins with its line number.
 fn check(context: &TestContext, programs: &Path, steps: &[Step]) -> Result<Vec<String>> {
     let replies = session::run(context.processes, programs, &context.repo.path("presets"), steps)?;
@@ -119,4 +126,25 @@ fn check(context: &TestContext, programs: &Path, steps: &[Step]) -> Result<Vec<S
         problems.extend(compare::problem(command, reply, announced));
     }
     Ok(problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each guide runs on its own, so each installs what it calls.
+    #[test]
+    fn a_document_that_starts_redis_needs_it() {
+        let documents = [
+            (include_str!("../../docs/guide/operators-day-redis.md"), true),
+            (include_str!("../../docs/guide/operators-day-nodes.md"), true),
+            (include_str!("../../docs/guide/operators-day.md"), false),
+        ];
+        for (text, needs) in documents {
+            let steps = markdown::parse(text).unwrap();
+            let mut commands = steps.iter().filter_map(Step::command);
+            assert_eq!(commands.any(|command| uses_redis(&command.text)), needs);
+        }
+        assert!(!uses_redis("echo redis"));
+    }
 }

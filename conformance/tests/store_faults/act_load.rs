@@ -22,8 +22,10 @@ const OBSERVE_INTERVAL: Duration = Duration::from_millis(20);
 /// Blocks that are only judged by whether the records have them, of each node.
 const DURABLE_BLOCKS: usize = 120;
 const DURABLE_INTERVAL: Duration = Duration::from_millis(150);
-/// Acts of one round: one of each kind on every node, and one mode.
-pub const ACTS: usize = NODES * 3 + 1;
+/// Of each node, the policy whose mode it sets.
+const SWITCHES: [&str; NODES] = ["switch0", "switch1", "switch2"];
+/// Acts of one round: one of each kind on every node.
+pub const ACTS: usize = NODES * ActKind::ALL.len();
 
 /// Callers that are blocked before the fault, and released during it.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +37,9 @@ pub struct Prepared {
 impl Prepared {
     /// Blocks the callers of all rounds through one node.
     pub fn new(api: &mut Api, rounds: usize) -> Self {
-        api.call("POST /v1/blocks", &block_body("switch", "act-mode"));
+        for policy in SWITCHES {
+            api.call("POST /v1/blocks", &block_body(policy, "act-mode"));
+        }
         let mut block = |number: usize| -> String {
             let customer = format!("act-release-{number}");
             let body = block_body("guard", &customer);
@@ -74,9 +78,7 @@ impl Actor {
     pub async fn act(mut self, prepared: Prepared, makes_durable: bool) {
         sleep(DELAY).await;
         let number = self.round * NODES + self.node;
-        if self.node == self.round % NODES {
-            self.set_mode().await;
-        }
+        self.set_mode().await;
         let customer = format!("act-block-{number}");
         self.repeat("POST /v1/blocks", &block_body("guard", &customer)).await;
         self.acknowledge(ActKind::Block, "guard", customer, false);
@@ -93,8 +95,9 @@ impl Actor {
         let is_off = self.round.is_multiple_of(2);
         let mode = if is_off { "off" } else { "enforce" };
         let body = json!({ "mode": mode }).to_string();
-        self.repeat("PUT /v1/policies/switch/mode", &body).await;
-        self.acknowledge(ActKind::Mode, "switch", "act-mode".to_owned(), is_off);
+        let policy = SWITCHES[self.node];
+        self.repeat(&format!("PUT /v1/policies/{policy}/mode"), &body).await;
+        self.acknowledge(ActKind::Mode, policy, "act-mode".to_owned(), is_off);
     }
 
     /// Calls until the limit is exceeded, for which the policy blocks.

@@ -21,7 +21,7 @@ pub enum ActKind {
 }
 
 impl ActKind {
-    const ALL: [Self; 4] = [Self::Block, Self::AutomaticBlock, Self::Release, Self::Mode];
+    pub const ALL: [Self; 4] = [Self::Block, Self::AutomaticBlock, Self::Release, Self::Mode];
 
     fn name(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ pub struct ActHistory {
 #[derive(Clone, Debug, Default)]
 pub struct ActFindings {
     /// From the acknowledgement until the last answer of any node that did not obey, by kind.
-    obeyed_after: Vec<(&'static str, Duration)>,
+    pub obeyed_after: Vec<(&'static str, Duration)>,
     /// Acts that no node has acknowledged.
     pub open: usize,
     pub refused: usize,
@@ -109,7 +109,10 @@ impl ActHistory {
             let kind = &mut longest[ActKind::ALL.iter().position(|k| *k == act.kind).unwrap()].1;
             *kind = late.max(*kind);
             if late > worst.0 {
-                worst = (late, format!("{} on node {}", act.customer, check.node));
+                let Act { policy, customer, node, .. } = act;
+                let what =
+                    format!("{customer} of {policy}, by node {node}, on node {}", check.node);
+                worst = (late, what);
             }
             blocked_passed += usize::from(check.allowed && late > Duration::from_secs(1));
         }
@@ -129,15 +132,6 @@ impl ActFindings {
     /// The longest time of any kind.
     pub fn longest(&self) -> Duration {
         self.obeyed_after.iter().map(|(_, time)| *time).max().unwrap_or_default()
-    }
-
-    /// The times in words.
-    pub fn describe(&self) -> String {
-        let seconds = |time: &Duration| format!("{:.1} s", time.as_secs_f64());
-        let words = |(name, time): &(&str, Duration)| format!("{name} {}", seconds(time));
-        let times: Vec<String> = self.obeyed_after.iter().map(words).collect();
-        let wait = seconds(&self.longest_wait);
-        format!("acts acknowledged after {wait}, count after: {}", times.join(", "))
     }
 
     pub fn to_json(&self) -> Value {
@@ -185,8 +179,8 @@ mod tests {
         let found = history.findings(&checks, |act| act.acknowledged);
         assert_eq!(found.longest(), Duration::from_millis(1_200));
         assert_eq!((found.blocked_passed, found.unobserved), (1, 0));
-        let text = found.describe();
-        assert!(text.contains("block 1.2 s") && text.contains("release 0.1 s"), "{text}");
+        let json = found.to_json();
+        assert_eq!((&json["block_ms"], &json["release_ms"]), (&json!(1_200), &json!(100)));
         let later = history.findings(&checks[..1], |_| Duration::from_millis(150));
         assert_eq!((later.longest(), later.unobserved), (Duration::ZERO, 1));
         let durable = [100, 900, 700].map(|at| (String::new(), Duration::from_millis(at)));

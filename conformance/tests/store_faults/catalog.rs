@@ -20,7 +20,13 @@ window = "10000 per 1h"
 by     = ["customer"]
 window = "60 per 1h"
 block  = "1h"
-[policy.switch]
+[policy.switch0]
+by     = ["customer"]
+window = "10000 per 1h"
+[policy.switch1]
+by     = ["customer"]
+window = "10000 per 1h"
+[policy.switch2]
 by     = ["customer"]
 window = "10000 per 1h"
 [locks.kind.resource]

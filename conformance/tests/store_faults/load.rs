@@ -64,6 +64,7 @@ pub struct LoadState {
 }
 
 /// What all workers observed.
+#[derive(Default)]
 pub struct LoadHistory {
     pub checks: Vec<ObservedCheck>,
     pub payment: LockHistory,

@@ -17,6 +17,7 @@ mod acts;
 mod bounds;
 mod cases;
 mod catalog;
+mod figures;
 mod history;
 mod http_client;
 mod load;

@@ -40,6 +40,8 @@ pub struct Concerned {
     pub cut_off_node: Option<usize>,
     /// Blocks that were answered as durable and that the records lack.
     pub missing_blocks: usize,
+    /// Faults that left every primary as it was, although they were to replace one.
+    pub unreplaced: usize,
 }
 
 /// How much load there was: without enough of it, nothing was measured.
@@ -53,6 +55,8 @@ pub struct LoadFigures {
     pub grants_before: usize,
     /// Calls of blocked callers that one node alone had seen.
     pub unseen_calls: usize,
+    /// Faults that left every primary as it was, although they were to replace one.
+    pub unreplaced: usize,
 }
 
 /// The figures of one run.
@@ -121,7 +125,10 @@ impl Measures {
             of_kind.map(|one| one.at).collect::<Vec<Duration>>()
         });
         let mut measures = Self {
-            load: LoadFigures::new(history, rounds),
+            load: LoadFigures {
+                unreplaced: concerned.unreplaced,
+                ..LoadFigures::new(history, rounds)
+            },
             acts: acts.findings(checks, |act| {
                 let mended = rounds[act.round].mended;
                 let from = match concerned.cut_off_node == Some(act.node) {
@@ -161,6 +168,13 @@ impl Measures {
         let first = faults.first().copied().unwrap_or_default();
         measures.count_blocked(&calls, first + REWRITTEN);
         measures
+    }
+
+    /// The figures of a run in which nothing happened.
+    pub fn of_nothing() -> Self {
+        let [fault, mended, calm] = [5, 6, 9].map(Duration::from_secs);
+        let round = FaultRound { fault, mended, calm };
+        Self::new(&LoadHistory::default(), &[round], &Concerned::default())
     }
 
     fn count_excess(&mut self, checks: &[ObservedCheck], rounds: &[FaultRound]) {
@@ -207,6 +221,7 @@ impl Measures {
             "degraded_ms": ms(self.degraded.length()),
             "degraded_keys": self.degraded.keys.len(),
             "degraded_elsewhere": self.degraded_elsewhere,
+            "answers_elsewhere": self.answers_elsewhere,
             "over_limit": { "worst": self.worst.all, "sum": self.sum.all },
             "over_limit_exact": { "worst": self.worst.exact, "sum": self.sum.exact },
             "over_limit_exact_late": { "worst": self.worst.late, "sum": self.sum.late },
@@ -245,6 +260,7 @@ impl LoadFigures {
             unused_keys: rounds.iter().enumerate().map(unused).sum(),
             grants_before: grants.into_iter().min().unwrap_or_default(),
             unseen_calls: history.checks.iter().filter(is_unseen).count(),
+            unreplaced: 0,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Runs a case: starts the nodes, blocks callers, begins the load, strikes, mends, and judges.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,9 +52,14 @@ pub trait Topology {
         ""
     }
 
-    /// Where the records are, if not in a database of a server without faults.
-    fn records(&self) -> Option<RecordsPlace> {
+    /// Where the records of a node are, if not in a database of a server without faults.
+    fn records(&self, _node: usize) -> Option<RecordsPlace> {
         None
+    }
+
+    /// Which servers have which keys. A failover changes it, and so do slots that move.
+    fn primaries(&self) -> String {
+        String::new()
     }
 
     /// The keys of all blocks in the records, in hexadecimal digits; empty if the topology does not
@@ -153,13 +159,14 @@ fn run_schedule<T: Topology>(
     let Some(program) = program() else { return rows::check(&case, &bounds) };
     let Some(mut topology) = start() else { return };
     let scratch = Scratch::new("faults").unwrap();
-    let records = RecordsDatabase::of(&topology);
+    let records = RecordsDatabase::default();
     let start_node = |node: usize| {
         let folder = scratch.path().join(node.to_string());
         std::fs::create_dir_all(&folder).unwrap();
         let url = topology.store_url(node);
         let store = (url.as_str(), topology.store_lines());
-        let catalog = catalog::write(topology.example(), store, &records.place, &folder);
+        let place = topology.records(node).unwrap_or_else(|| records.place());
+        let catalog = catalog::write(topology.example(), store, &place, &folder);
         Node::start(&program, &folder, &catalog)
     };
     let mut nodes: Vec<Node> = (0..NODES).map(start_node).collect();
@@ -167,12 +174,14 @@ fn run_schedule<T: Topology>(
     let prepared = prepare(&mut topology, &mut Api::new(&addresses[0]), schedule.times);
     let mut load = Load::start(&addresses, prepared);
     let mut rounds = Vec::new();
+    let mut unreplaced = 0;
     for round in 0..schedule.times {
         if round > 0 {
             topology.wait_until_whole();
             load.begin_round(round);
         }
         warm_up(&load);
+        let before = bounds.replaces.then(|| topology.primaries());
         let fault = load.now();
         load.mark_fault(bounds.records_fail);
         strike(&mut topology, &mut nodes);
@@ -181,10 +190,11 @@ fn run_schedule<T: Topology>(
         let mended = load.now();
         wait_for_calm(&load, mended, bounds.records_fail);
         rounds.push(FaultRound { fault, mended, calm: load.now() });
+        unreplaced += usize::from(before.is_some_and(|before| topology.primaries() == before));
     }
     let history = load.finish();
     let concerned = Concerned {
-        keys: topology.struck_keys(),
+        keys: bounds.has_others.then(|| topology.struck_keys()).flatten(),
         node: bounds.dead_node,
         acts_wait: bounds.acts_wait,
         cut_off_node: bounds.cut_off_node,
@@ -192,6 +202,7 @@ fn run_schedule<T: Topology>(
             true => missing_blocks(&history.acts.durable, &topology.recorded_blocks()),
             false => 0,
         },
+        unreplaced,
     };
     let found = Measures::new(&history, &rounds, &concerned);
     let violations = bounds.violations(&found, TimeBounds::wanted());
@@ -240,23 +251,22 @@ fn wait_for_calm(load: &Load, mended: Duration, records_fail: bool) {
     }
 }
 
-/// The database of the records. The server is kept until the case has ended.
-struct RecordsDatabase {
-    place: RecordsPlace,
-    _server: Option<Arc<PostgresServer>>,
-}
+/// A database of the records on a server without faults, which all nodes share. The server is kept
+/// until the case has ended.
+#[derive(Default)]
+struct RecordsDatabase(OnceCell<(RecordsPlace, Arc<PostgresServer>)>);
 
 impl RecordsDatabase {
-    fn of(topology: &impl Topology) -> Self {
-        if let Some(place) = topology.records() {
-            return Self { place, _server: None };
-        }
+    fn place(&self) -> RecordsPlace {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let server = shared_server();
-        let name = format!("records_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        server.psql("postgres", &format!("CREATE DATABASE {name}"));
-        let port = server.port;
-        let url = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{port}/{name}");
-        Self { place: RecordsPlace::Shared(url), _server: Some(server) }
+        let create = || {
+            let server = shared_server();
+            let name = format!("records_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+            server.psql("postgres", &format!("CREATE DATABASE {name}"));
+            let port = server.port;
+            let url = format!("postgres://catraca:{PASSWORD}@127.0.0.1:{port}/{name}");
+            (RecordsPlace::Shared(url), server)
+        };
+        self.0.get_or_init(create).0.clone()
     }
 }

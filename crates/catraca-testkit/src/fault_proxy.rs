@@ -4,7 +4,7 @@
 //! reordered: when the fault ends, the proxy delivers what it holds.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,6 +16,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch::{self, Receiver, Sender};
 use tokio::time::sleep;
 
+/// A free port of loopback.
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Bytes read at once.
 const CHUNK: usize = 16 * 1024;
 
@@ -49,7 +51,12 @@ pub struct FaultProxy {
 impl FaultProxy {
     /// Starts a proxy to a server, without a fault.
     pub fn start(server: SocketAddr) -> io::Result<Self> {
-        Self::launch(server, None)
+        Self::launch(LOOPBACK, server, None)
+    }
+
+    /// As `start`, at this address.
+    pub fn start_at(address: SocketAddr, server: SocketAddr) -> io::Result<Self> {
+        Self::launch(address, server, None)
     }
 
     /// As `start`; in what the server sends, the first port is replaced by the second: the program
@@ -60,13 +67,17 @@ impl FaultProxy {
     /// If they have not.
     pub fn start_with_ports(server: SocketAddr, ports: [u16; 2]) -> io::Result<Self> {
         assert!(ports.iter().all(|port| *port >= 10_000), "five digits: {ports:?}");
-        Self::launch(server, Some(ports))
+        Self::launch(LOOPBACK, server, Some(ports))
     }
 
-    fn launch(server: SocketAddr, ports: Option<[u16; 2]>) -> io::Result<Self> {
+    fn launch(
+        address: SocketAddr,
+        server: SocketAddr,
+        ports: Option<[u16; 2]>,
+    ) -> io::Result<Self> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
+        let listener = runtime.block_on(TcpListener::bind(address))?;
         let address = listener.local_addr()?;
         let (fault, faults) = watch::channel(Fault::None);
         let open = Arc::new(AtomicUsize::new(0));

@@ -21,6 +21,7 @@ mod lock_store;
 mod node_exchange;
 mod options;
 mod primary_ids;
+mod refresh_timer;
 mod script;
 mod script_args;
 mod sentinel;

@@ -1,12 +1,13 @@
-//! Redis alone: the records are a file of each node, so nodes have no other way to each other.
+//! Redis alone, also under Sentinels and as a Cluster: the records are a file of each node, so
+//! nodes have no other way to each other.
 
 use catraca_testkit::fault_proxy::Fault;
 
-use super::{AT_ONCE, NOTICED, OUTAGE};
+use super::{AT_ONCE, NOTICED, OUTAGE, cluster, sentinel};
 use crate::bounds::Bounds;
 use crate::lock_load::NAMES;
 use crate::run::{Case, run};
-use crate::topology::SingleRedis;
+use crate::topology::{ClusterTopology, SentinelTopology, SingleRedis};
 
 const TOPOLOGY: &str = "Redis alone";
 
@@ -59,4 +60,30 @@ fn alone_partition() {
     };
     let cut = |redis: &mut SingleRedis| redis.set_wire(1, Fault::Silent);
     run(case, start, outage(), OUTAGE, cut, |r| r.set_wire(1, Fault::None));
+}
+
+#[test]
+fn alone_sentinel_failover() {
+    let case = Case {
+        name: "alone_sentinel_failover",
+        topology: TOPOLOGY,
+        fault: "under Sentinels: `SENTINEL FAILOVER`",
+    };
+    let bounds = Bounds { acts_wait: true, ..sentinel::failover() };
+    run(case, SentinelTopology::start_alone, bounds, AT_ONCE, |t| t.fail_over(), |_| ());
+}
+
+#[test]
+fn alone_cluster_kill() {
+    let case = Case {
+        name: "alone_cluster_kill",
+        topology: TOPOLOGY,
+        fault: "as a Cluster: `kill -9` of a primary; it returns after the failover",
+    };
+    let bounds = Bounds { acts_wait: true, ..cluster::lost_primary() };
+    let kill = |topology: &mut ClusterTopology| {
+        topology.struck_server().kill();
+        topology.wait_for_failover();
+    };
+    run(case, ClusterTopology::start_alone, bounds, OUTAGE, kill, |t| t.struck_server().restart());
 }

@@ -28,10 +28,15 @@ fn outage() -> Bounds {
     Bounds { degrades_for: NOTICED, ..lossless() }
 }
 
+/// A failover that loses nothing.
+fn promotion() -> Bounds {
+    Bounds { waits_grace: true, replaces: true, ..lossless() }
+}
+
 /// What a failover to a replica may lose that is not synchronous.
 fn failover() -> Bounds {
     let double_resource = NAMES;
-    Bounds { exact_limits: 1, limits: 2, double_resource, waits_grace: true, ..lossless() }
+    Bounds { exact_limits: 1, limits: 2, double_resource, ..promotion() }
 }
 
 fn case(name: &'static str, fault: &'static str) -> Case {
@@ -64,12 +69,11 @@ fn postgres_stop() {
 fn postgres_switch() {
     let pair = || Some(PostgresPair::start(Replication::Asynchronous));
     let case = case("postgres_switch", "orderly stop of the primary, promotion of the replica");
-    let bounds = Bounds { waits_grace: true, ..lossless() };
     let switch = |pair: &mut PostgresPair| {
         pair.primary.stop("INT");
         pair.promote();
     };
-    run(case, pair, bounds, AT_ONCE, switch, |_| ());
+    run(case, pair, promotion(), AT_ONCE, switch, |_| ());
 }
 
 #[test]
@@ -83,8 +87,7 @@ fn postgres_failover() {
 fn postgres_sync_failover() {
     let pair = || Some(PostgresPair::start(Replication::Synchronous));
     let case = case("postgres_sync_failover", "`kill -9`, promotion of a synchronous replica");
-    let bounds = Bounds { waits_grace: true, ..lossless() };
-    run(case, pair, bounds, AT_ONCE, kill_and_promote, |_| ());
+    run(case, pair, promotion(), AT_ONCE, kill_and_promote, |_| ());
 }
 
 /// The old primary is restarted as it was: two servers accept writes, and nodes must use the one
@@ -96,19 +99,18 @@ fn postgres_old_primary() {
         "postgres_old_primary",
         "`kill -9`, promotion of a synchronous replica; the old primary returns as a primary",
     );
-    let bounds = Bounds { waits_grace: true, ..lossless() };
     let mend = |pair: &mut PostgresPair| {
         // Without its replica, commits of the old primary would wait for ever.
         let settings = pair.primary.data().join("postgresql.auto.conf");
         std::fs::write(settings, "").unwrap();
         pair.primary.run();
     };
-    run(case, pair, bounds, OUTAGE, kill_and_promote, mend);
+    run(case, pair, promotion(), OUTAGE, kill_and_promote, mend);
 }
 
 #[test]
 fn postgres_pooler_failover() {
-    let pair = PostgresPair::start_behind_pooler;
+    let pair = || PostgresPair::start_behind_pooler(Replication::Asynchronous);
     let case = case(
         "postgres_pooler_failover",
         "behind PgBouncer: `kill -9`, promotion of the replica, and the pooler is reconfigured",

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use catraca_testkit::fault_proxy::Fault;
+
 use super::OUTAGE;
 use crate::bounds::Bounds;
 use crate::run::{Case, run};
@@ -19,6 +21,11 @@ fn undisturbed() -> Bounds {
         records_fail: true,
         ..Bounds::default()
     }
+}
+
+/// As [`undisturbed`]; the replica is promoted.
+fn promotion() -> Bounds {
+    Bounds { replaces: true, ..undisturbed() }
 }
 
 fn case(name: &'static str, fault: &'static str) -> Case {
@@ -49,7 +56,29 @@ fn records_failover() {
         "`kill -9` of the records, promotion of a synchronous replica after 3 s",
     );
     let kill = |t: &mut RedisWithRecords| t.records.primary.stop("KILL");
-    run(case, start, undisturbed(), OUTAGE, kill, |t| t.promote());
+    run(case, start, promotion(), OUTAGE, kill, |t| t.promote());
+}
+
+#[test]
+fn records_pooler_failover() {
+    let start = || RedisWithRecords::start_behind_pooler(Replication::Synchronous);
+    let case = case(
+        "records_pooler_failover",
+        "behind PgBouncer: `kill -9` of the records, promotion of a synchronous replica after 3 s, \
+         and the pooler is reconfigured",
+    );
+    let kill = |t: &mut RedisWithRecords| t.records.primary.stop("KILL");
+    run(case, start, promotion(), OUTAGE, kill, |t| t.promote());
+}
+
+/// What the node does that is cut off reaches the others through the store.
+#[test]
+fn records_partition() {
+    let fault = "one of three nodes is cut off from the records without a word for 3 s";
+    let case = case("records_partition", fault);
+    let start = RedisWithRecords::start_behind_proxies;
+    let cut = |t: &mut RedisWithRecords| t.records.set_wire(1, Fault::Silent);
+    run(case, start, undisturbed(), OUTAGE, cut, |t| t.records.set_wire(1, Fault::None));
 }
 
 /// Nodes keep their connections to the old primary, which can commit nothing any more.
@@ -65,5 +94,5 @@ fn records_old_primary() {
         t.records.primary.signal_all("STOP");
         t.promote();
     };
-    run(case, start, undisturbed(), OUTAGE, stop, |t| t.records.primary.signal_all("CONT"));
+    run(case, start, promotion(), OUTAGE, stop, |t| t.records.primary.signal_all("CONT"));
 }

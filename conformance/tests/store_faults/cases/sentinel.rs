@@ -16,7 +16,7 @@ const TOPOLOGY: &str = "Sentinel";
 const SPLIT_DOUBLES: usize = 5 * NAMES;
 
 /// What a failover may lose: the admissions and the leases that no replica has.
-fn failover() -> Bounds {
+pub(super) fn failover() -> Bounds {
     Bounds {
         exact_limits: 1,
         limits: 2,
@@ -24,6 +24,7 @@ fn failover() -> Bounds {
         waits_grace: true,
         grace_margin: Duration::from_secs(2),
         degrades_for: Duration::from_secs(1),
+        replaces: true,
         ..Bounds::default()
     }
 }
@@ -137,7 +138,8 @@ fn sentinel_partition() {
 fn sentinel_flush() {
     let case = Case { name: "sentinel_flush", topology: TOPOLOGY, fault: "`FLUSHALL`" };
     let degrades_for = Duration::ZERO;
-    let bounds = Bounds { forgets: true, loses_blocks: true, degrades_for, ..failover() };
+    let replaces = false;
+    let bounds = Bounds { forgets: true, loses_blocks: true, degrades_for, replaces, ..failover() };
     let flush = |t: &mut SentinelTopology| drop(t.group.servers[0].command(&["FLUSHALL"]));
     run(case, SentinelTopology::start, bounds, AT_ONCE, flush, |_| ());
 }

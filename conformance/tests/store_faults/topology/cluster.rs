@@ -10,11 +10,15 @@ use catraca_testkit::redis::{RedisCluster, RedisServer, until};
 use catraca_testkit::resp::RespValue;
 
 use crate::load::{KEYS, check_body};
+use crate::node::RecordsPlace;
 use crate::run::{Api, Topology};
 
 /// The sections of a node that users are given.
 const EXAMPLE: &str = include_str!("../../../../deploy/redis-cluster/catraca.toml");
 const PRIMARIES: usize = 3;
+/// The node that reaches the servers at an address of its own, and that address.
+const APART: usize = 1;
+const APART_HOST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const OK: &[u8] = b"OK";
 
 /// A cluster, and where its keys are.
@@ -26,16 +30,50 @@ pub struct ClusterTopology {
     pub struck: usize,
     /// The proxy to each primary, if nodes reach the primaries through proxies.
     wires: Vec<FaultProxy>,
+    /// The proxy to each server through which one node reaches it, if that node can be cut off.
+    apart: Vec<FaultProxy>,
     /// Slots whose keys were moved.
     moved: Vec<String>,
+    records: Option<RecordsPlace>,
 }
 
 impl ClusterTopology {
     /// Starts the cluster; `None` if Redis is not installed.
     pub fn start() -> Option<Self> {
         let cluster = RedisCluster::start()?;
-        let owners = Vec::new();
-        Some(Self { cluster, owners, struck: 0, wires: Vec::new(), moved: Vec::new() })
+        Some(Self {
+            cluster,
+            owners: Vec::new(),
+            struck: 0,
+            wires: Vec::new(),
+            apart: Vec::new(),
+            moved: Vec::new(),
+            records: None,
+        })
+    }
+
+    /// As `start`; the records are a file of each node.
+    pub fn start_alone() -> Option<Self> {
+        Some(Self { records: Some(RecordsPlace::OwnFile), ..Self::start()? })
+    }
+
+    /// As `start`; one node reaches all servers at another address of loopback, where proxies have
+    /// their ports. Servers name ports alone, so each node stays at the address of its URL.
+    pub fn start_divisible() -> Option<Self> {
+        let mut topology = Self::start()?;
+        for server in &topology.cluster.servers {
+            let set = ["CONFIG", "SET", "cluster-preferred-endpoint-type", "unknown-endpoint"];
+            assert_eq!(server.command(&set), RespValue::Bytes(OK.to_vec()));
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
+            let apart = SocketAddr::from((APART_HOST, server.port()));
+            topology.apart.push(FaultProxy::start_at(apart, address).unwrap());
+        }
+        Some(topology)
+    }
+
+    /// Sets the fault of the network between one node and all servers.
+    pub fn set_apart(&self, fault: Fault) {
+        self.apart.iter().for_each(|wire| wire.set(fault));
     }
 
     /// As `start`; primaries announce the ports of proxies.
@@ -93,6 +131,7 @@ impl ClusterTopology {
             self.move_slot(&slot, from, to);
             self.moved.push(slot);
         }
+        assert!(!self.moved.is_empty(), "the primary has no keys");
     }
 
     fn move_slot(&self, slot: &str, from: usize, to: usize) {
@@ -158,14 +197,34 @@ impl Topology for ClusterTopology {
             true => servers.iter().map(RedisServer::port).collect(),
             false => self.wires.iter().map(|wire| wire.address().port()).collect(),
         };
+        let is_apart = node == APART && !self.apart.is_empty();
+        let host = if is_apart { APART_HOST } else { Ipv4Addr::LOCALHOST };
         let hosts: Vec<String> = (0..ports.len())
-            .map(|index| format!("127.0.0.1:{}", ports[(node + index) % ports.len()]))
+            .map(|index| format!("{host}:{}", ports[(node + index) % ports.len()]))
             .collect();
         format!("redis+cluster://{}", hosts.join(","))
     }
 
     fn store_lines(&self) -> &'static str {
         "shard_by = \"customer\""
+    }
+
+    fn records(&self, _node: usize) -> Option<RecordsPlace> {
+        self.records.clone()
+    }
+
+    /// The slots of each primary, and the epoch in which it got them.
+    fn primaries(&self) -> String {
+        let undisturbed = &self.cluster.servers[(self.struck + 1) % PRIMARIES];
+        let nodes = text(&undisturbed.command(&["CLUSTER", "NODES"]));
+        // The id, the address, flags, the primary, two times, the epoch, the link and slots.
+        let parts = nodes.lines().map(|line| line.split(' ').collect::<Vec<&str>>());
+        let owners = parts.filter(|parts| parts.len() > 8);
+        let mut owners: Vec<String> = owners
+            .map(|parts| format!("{} {} {}", parts[0], parts[6], parts[8..].join(" ")))
+            .collect();
+        owners.sort();
+        owners.join(", ")
     }
 
     fn locate_keys(&mut self, api: &mut Api) {

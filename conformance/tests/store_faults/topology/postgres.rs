@@ -38,8 +38,8 @@ impl PostgresPair {
     }
 
     /// As `start`; nodes name a PgBouncer. `None` if it is not installed.
-    pub fn start_behind_pooler() -> Option<Self> {
-        let mut pair = Self::start(Replication::Asynchronous);
+    pub fn start_behind_pooler(replication: Replication) -> Option<Self> {
+        let mut pair = Self::start(replication);
         pair.pooler = Some(PgBouncer::start(&pair.primary, 20)?);
         Some(pair)
     }
@@ -81,11 +81,16 @@ impl Topology for PostgresPair {
         }
     }
 
-    fn records(&self) -> Option<RecordsPlace> {
+    fn records(&self, _node: usize) -> Option<RecordsPlace> {
         Some(RecordsPlace::Shared(match &self.pooler {
             Some(pooler) => self.url(&format!("127.0.0.1:{}", pooler.port)),
             None => self.direct_url(),
         }))
+    }
+
+    fn primaries(&self) -> String {
+        let is_primary = self.replica.psql("postgres", "SELECT NOT pg_is_in_recovery()");
+        format!("{is_primary:?}")
     }
 }
 

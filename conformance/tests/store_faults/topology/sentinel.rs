@@ -7,7 +7,7 @@ use catraca_testkit::fault_proxy::{Fault, FaultProxy};
 use catraca_testkit::redis::{RedisSentinels, RedisServer, until};
 use catraca_testkit::resp::RespValue;
 
-use crate::node::NODES;
+use crate::node::{NODES, RecordsPlace};
 use crate::run::Topology;
 
 /// The sections of a node that users are given.
@@ -27,6 +27,7 @@ pub struct SentinelTopology {
     /// The proxy by which everything but one node reaches the first primary, if it can be split
     /// off; the proxy of that node has no faults.
     fronts: Option<[FaultProxy; 2]>,
+    records: Option<RecordsPlace>,
 }
 
 impl SentinelTopology {
@@ -38,7 +39,12 @@ impl SentinelTopology {
             FaultProxy::start(address).unwrap()
         };
         let wires = (0..NODES).map(|_| group.sentinels.iter().map(wire).collect()).collect();
-        Some(Self { group, wires, added: None, fronts: None })
+        Some(Self { group, wires, added: None, fronts: None, records: None })
+    }
+
+    /// As `start`; the records are a file of each node.
+    pub fn start_alone() -> Option<Self> {
+        Some(Self { records: Some(RecordsPlace::OwnFile), ..Self::start()? })
     }
 
     /// As `start`; the first primary can be split off together with one node.
@@ -59,7 +65,7 @@ impl SentinelTopology {
         };
         let wires = |node| group.sentinels.iter().map(|one| wire(node, one)).collect();
         let wires = (0..NODES).map(wires).collect();
-        Some(Self { group, wires, added: None, fronts: Some([front, own]) })
+        Some(Self { group, wires, added: None, fronts: Some([front, own]), records: None })
     }
 
     /// Splits the first primary and one node off from everything else, or ends that.
@@ -134,6 +140,14 @@ impl Topology for SentinelTopology {
             .map(|index| wires[(node + index) % wires.len()].address().to_string())
             .collect();
         format!("redis+sentinel://{}/{}", hosts.join(","), self.name())
+    }
+
+    fn records(&self, _node: usize) -> Option<RecordsPlace> {
+        self.records.clone()
+    }
+
+    fn primaries(&self) -> String {
+        format!("{:?}", self.group.primary_by(1))
     }
 
     fn wait_until_whole(&self) {

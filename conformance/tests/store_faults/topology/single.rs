@@ -41,7 +41,7 @@ impl Topology for SingleRedis {
         format!("redis://{}", self.proxies[node].address())
     }
 
-    fn records(&self) -> Option<RecordsPlace> {
+    fn records(&self, _node: usize) -> Option<RecordsPlace> {
         self.records.clone()
     }
 }

@@ -1,4 +1,4 @@
-//! F20 to F22: a cluster that loses, moves, gains or gives up primaries while calls continue. What
+//! F20 to F23: a cluster that loses, moves, gains or gives up primaries while calls continue. What
 //! happens to one primary concerns its own keys alone.
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,9 @@ use catraca::redis::RedisOptions;
 use catraca_testkit::redis::{RedisCluster, until};
 use catraca_testkit::resp::RespValue;
 
-use super::cluster_load::{Caller, ClusterLoad, LONG_DEADLINE, groups_on, move_all};
+use super::cluster_load::{
+    Caller, ClusterLoad, LONG_DEADLINE, groups_on, move_all, slot_of, used_groups,
+};
 use super::helpers::{Node, is_deep};
 
 const PRIMARIES: usize = 3;
@@ -127,6 +129,41 @@ fn assert_undisturbed(node: &Node, load: &ClusterLoad, what: &str) {
          {opened} breakers opened"
     );
     assert_eq!((degraded, denied, refused, opened), (0, 0, 0, 0), "{:?}", node.stats());
+}
+
+/// The slot map is read again when a connection goes down, and not only 2 s after the last time: a
+/// key that came back from a primary which has left and ended is decided by the store again. Of
+/// several rounds the shortest counts, because a busy machine may delay some.
+#[test]
+fn f23_a_primary_that_ends_right_after_it_left_degrades_no_key_until_the_next_refresh() {
+    const ROUNDS: usize = 3;
+    const WELL_BEFORE_THE_REFRESH: Duration = Duration::from_secs(1);
+    let Some(mut cluster) = RedisCluster::start() else { return };
+    let node = node_over(&cluster);
+    let before = used_groups(&cluster);
+    let is_degraded = || node.check("local", "192.0.2.1").degraded;
+    assert!(!is_degraded());
+    let group = used_groups(&cluster).difference(&before).next().cloned().unwrap();
+    let home = (0..PRIMARIES).find(|one| groups_on(&cluster, *one).contains(&group)).unwrap();
+    let slot = slot_of(&cluster, &group);
+    let mut shortest = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let added = cluster.add_primary();
+        let name = format!("127.0.0.1:{}", cluster.servers[added].port());
+        cluster.move_slot(slot, home, added);
+        until("the new primary is known", || {
+            is_degraded();
+            node.stats().primaries.iter().any(|(other, _)| *other == name)
+        });
+        // The node does not learn that the slot moves back: nothing calls meanwhile.
+        cluster.move_slot(slot, added, home);
+        cluster.remove(added);
+        drop(cluster.servers.pop());
+        let took = until("the store decides", || !is_degraded());
+        println!("F23 {name} left and ended: its key was degraded for {took:.1?}");
+        shortest = shortest.min(took);
+    }
+    assert!(shortest < WELL_BEFORE_THE_REFRESH, "{shortest:?}");
 }
 
 /// A server that requires full coverage is reported, with the remedy.

@@ -214,16 +214,19 @@ pub fn groups_on(cluster: &RedisCluster, server: usize) -> BTreeSet<String> {
     keys.iter().map(group).collect()
 }
 
+/// The slot of the keys of a group.
+pub fn slot_of(cluster: &RedisCluster, group: &str) -> u16 {
+    let tag = format!("{{{group}}}");
+    match cluster.servers[0].command(&["CLUSTER", "KEYSLOT", &tag]) {
+        RespValue::Int(slot) => u16::try_from(slot).unwrap(),
+        other => panic!("not a slot: {other:?}"),
+    }
+}
+
 /// Moves the slots of all keys on one server to another.
 pub fn move_all(cluster: &RedisCluster, from: usize, to: usize) -> usize {
-    let slot = |group: &String| {
-        let tag = format!("{{{group}}}");
-        match cluster.servers[to].command(&["CLUSTER", "KEYSLOT", &tag]) {
-            RespValue::Int(slot) => u16::try_from(slot).unwrap(),
-            other => panic!("not a slot: {other:?}"),
-        }
-    };
-    let slots: BTreeSet<u16> = groups_on(cluster, from).iter().map(slot).collect();
+    let slots: BTreeSet<u16> =
+        groups_on(cluster, from).iter().map(|group| slot_of(cluster, group)).collect();
     for slot in &slots {
         cluster.move_slot(*slot, from, to);
     }

@@ -1,5 +1,6 @@
 //! A store over a cluster: sharding by group, migrated slots, and a lost primary.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use catraca::redis::{RedisOptions, RedisStore};
@@ -47,6 +48,18 @@ fn owner(cluster: &RedisCluster, group: u16) -> usize {
         cluster.is_primary(*server) && number(count) > 0
     };
     (0..cluster.servers.len()).find(has).expect("a primary has the key")
+}
+
+/// `redis-cli` decides which of the six servers is a replica of which.
+#[test]
+fn the_script_of_the_deployment_makes_a_cluster_that_a_node_uses() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/redis-cluster/create.sh");
+    let Some(cluster) = RedisCluster::start_by(&script) else { return };
+    let store = connect(&cluster.url());
+    (0..60).for_each(|group| assert_eq!(left(&store, group).unwrap(), 999));
+    let has_keys = |server: &usize| number(cluster.servers[*server].command(&["DBSIZE"])) > 0;
+    let primaries = (0..2 * PRIMARIES).filter(|server| cluster.is_primary(*server));
+    assert_eq!(primaries.filter(has_keys).count(), PRIMARIES);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! `deploy/redis-cluster/redis.conf`.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use super::server::{RedisServer, fresh_directory, program};
 use super::wait::until;
@@ -31,6 +33,22 @@ impl RedisCluster {
         cluster.assign_slots();
         cluster.meet();
         cluster.assign_replicas();
+        until("the cluster is complete", || cluster.is_complete());
+        Some(cluster)
+    }
+
+    /// Starts six servers, of which a script makes a cluster; `None` if Redis is not installed.
+    ///
+    /// # Panics
+    ///
+    /// If the script fails.
+    pub fn start_by(script: &Path) -> Option<Self> {
+        let start = |_| start_server();
+        let servers = (0..2 * PRIMARIES).map(start).collect::<Option<Vec<_>>>()?;
+        let hosts = servers.iter().map(|server| format!("127.0.0.1:{}", server.port()));
+        let made = Command::new("sh").arg(script).args(hosts).output();
+        assert!(made.as_ref().is_ok_and(|made| made.status.success()), "{script:?}: {made:?}");
+        let cluster = Self { servers };
         until("the cluster is complete", || cluster.is_complete());
         Some(cluster)
     }

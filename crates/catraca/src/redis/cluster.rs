@@ -12,7 +12,6 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind};
-use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -25,15 +24,12 @@ use super::handshake::{ConnectSettings, ReadyConnection, ServerInfo};
 use super::hash_slots::{SlotRange, query_slots, slot_of_group};
 use super::lock_store::ServerLookup;
 use super::primary_ids::{PrimaryChanges, PrimaryIds};
+use super::refresh_timer::RefreshTimer;
 use super::slot_map::{ClusterPrimary, SlotMap};
 use super::url::RedisAddress;
 use crate::store::{PrimaryId, StoreError};
 use crate::supervise::supervise;
 
-/// How often the slot map is read again while all connections are up.
-const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
-/// The same while a connection is down: a failover changes the map.
-const REFRESH_INTERVAL_DOWN: Duration = Duration::from_millis(100);
 /// The pause before a call is sent again whose keys are being moved.
 const MOVE_PAUSE: Duration = Duration::from_millis(2);
 /// How many primaries that left are remembered.
@@ -54,8 +50,7 @@ struct ClusterState {
     ids: Mutex<PrimaryIds>,
     /// Primaries that gave all of their slots to others. Their keys are complete.
     retired: Mutex<Vec<Arc<ServerInfo>>>,
-    /// A call noticed that the map is out of date.
-    stale: Notify,
+    refresh_timer: RefreshTimer,
     /// Why the map could not be read again, if so.
     refresh_error: ArcSwapOption<String>,
     full_coverage: Arc<FullCoverage>,
@@ -149,7 +144,7 @@ impl ClusterConnections {
             map: ArcSwap::default(),
             ids: Mutex::default(),
             retired: Mutex::default(),
-            stale: Notify::new(),
+            refresh_timer: RefreshTimer::default(),
             refresh_error: ArcSwapOption::empty(),
             full_coverage: Arc::default(),
         });
@@ -246,7 +241,7 @@ impl ClusterConnections {
         let time_left = || until.saturating_duration_since(Instant::now());
         let primary = self.state.map.load().primary(slot).cloned();
         let Some(primary) = primary else {
-            self.state.stale.notify_one();
+            self.state.refresh_timer.stale.notify_one();
             let reason = "no server of the cluster has these keys";
             return Err(RoundTripError::NoReply(StoreError::unavailable(reason)));
         };
@@ -273,7 +268,7 @@ impl ClusterConnections {
     ) -> Option<(RedisAddress, bool)> {
         let ErrorKind::Server(kind) = error.kind() else { return None };
         if kind == ServerErrorKind::Moved || kind == ServerErrorKind::ClusterDown {
-            self.state.stale.notify_one();
+            self.state.refresh_timer.stale.notify_one();
         }
         let (address, _) = error.redirect_node()?;
         let (host, port) = address.rsplit_once(':')?;
@@ -290,11 +285,8 @@ impl ClusterState {
     /// Reads the slot map again and again.
     async fn run(self: Arc<Self>) {
         loop {
-            let is_down =
-                self.map.load().connections().any(|connection| connection.down_reason().is_some());
-            let pause = if is_down { REFRESH_INTERVAL_DOWN } else { REFRESH_INTERVAL };
-            // A call that notices an outdated map ends the pause.
-            let _ = timeout(pause, self.stale.notified()).await;
+            let is_down = |connection: &Arc<RedisConnection>| connection.down_reason().is_some();
+            self.refresh_timer.wait(|| self.map.load().connections().any(is_down)).await;
             let error = self.refresh().await.err().map(|error| {
                 format!("the slot map of the cluster is out of date, no server reports it: {error}")
             });
@@ -351,7 +343,9 @@ impl ClusterState {
     fn start(&self, server: RedisAddress) -> Arc<RedisConnection> {
         let fixed = FixedServer { settings: self.settings.clone(), server };
         let full_coverage = self.full_coverage.clone();
-        Arc::new(RedisConnection::start(ClusterServer { fixed, full_coverage }, self.timeouts))
+        let server = ClusterServer { fixed, full_coverage };
+        let went_down = self.refresh_timer.went_down.clone();
+        Arc::new(RedisConnection::start_watched(server, self.timeouts, went_down))
     }
 
     /// The connection to a server, started if there is none.

@@ -5,16 +5,19 @@
 //! the server answers a probe, so that calls do not queue up behind a server that hangs. Nothing is
 //! sent twice.
 
+mod probe;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
-use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use self::probe::{breaks_connection, jitter, probe};
 use super::connect_error::ConnectError;
 use super::failure::{RoundTripError, unavailable_reason};
 use super::handshake::{ConnectSettings, ReadyConnection, ServerInfo};
@@ -64,6 +67,8 @@ struct ConnectionState {
     attempted: Notify,
     /// The connection is up again. Stores one notification for a waiter that comes later.
     reconnected: Notify,
+    /// The connection went down. Stores one notification; connections may share it.
+    went_down: Arc<Notify>,
     /// Why the last attempt to connect failed; empty after a success.
     last_error: ArcSwapOption<ConnectError>,
 }
@@ -133,6 +138,15 @@ impl Drop for RedisConnection {
 impl RedisConnection {
     /// Starts the background task; does not wait for the connection.
     pub fn start(connector: impl ServerConnector, timeouts: ConnectionTimeouts) -> Self {
+        Self::start_watched(connector, timeouts, Arc::default())
+    }
+
+    /// As `start`; `went_down` is notified when the connection is lost.
+    pub fn start_watched(
+        connector: impl ServerConnector,
+        timeouts: ConnectionTimeouts,
+        went_down: Arc<Notify>,
+    ) -> Self {
         let (sender, faults) = mpsc::channel(1);
         let down = ConnectionStatus::Down("not connected yet".to_owned());
         let state = Arc::new(ConnectionState {
@@ -140,6 +154,7 @@ impl RedisConnection {
             faults: sender,
             attempted: Notify::new(),
             reconnected: Notify::new(),
+            went_down,
             last_error: ArcSwapOption::empty(),
         });
         let reconnector =
@@ -293,19 +308,11 @@ impl ConnectionState {
         // Compare and swap: a newer connection may have come up meanwhile, and stays up.
         if matches!(&**status, ConnectionStatus::Up(up) if up.number == live.number) {
             self.status.compare_and_swap(&*status, Arc::new(ConnectionStatus::Down(reason)));
+            self.went_down.notify_one();
         }
         // If the channel is full, the background task is about to wake up anyway.
         let _ = self.faults.try_send(FaultReport { number: live.number, broken });
     }
-}
-
-/// Whether the connection must be replaced after this error. A server that became a replica
-/// (READONLY) answers, but the primary is another one now.
-fn breaks_connection(error: &RedisError) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Io | ErrorKind::Parse | ErrorKind::Server(ServerErrorKind::ReadOnly)
-    )
 }
 
 /// The background task of a connection.
@@ -362,6 +369,7 @@ impl<C: ServerConnector> Reconnector<C> {
             }
             if let Err(reason) = probe(live.clone(), self.timeouts.probe).await {
                 self.state.status.store(Arc::new(ConnectionStatus::Down(reason)));
+                self.state.went_down.notify_one();
                 return;
             }
             // A call missed its deadline and marked the connection as down, but the server answers.
@@ -375,26 +383,4 @@ impl<C: ServerConnector> Reconnector<C> {
     fn is_down(&self) -> bool {
         matches!(&**self.state.status.load(), ConnectionStatus::Down(_))
     }
-}
-
-/// Asks the server for its time: proves that it answers, and updates the clock offset.
-async fn probe(mut live: LiveConnection, longest: Duration) -> Result<(), String> {
-    let asked = live.server_info.clock_offset.refresh(&mut live.connection);
-    match timeout(longest, asked).await {
-        Ok(Err(error)) if breaks_connection(&error) => {
-            Err(unavailable_reason(&live.server_info.server, &error))
-        }
-        // Any other error is an answer, too.
-        Ok(_) => Ok(()),
-        Err(_) => {
-            let millis = longest.as_millis();
-            Err(format!("Redis does not respond: no answer to a probe within {millis} ms"))
-        }
-    }
-}
-
-/// A factor from 0.75 to 1.25, so that nodes do not all reconnect at the same moment.
-fn jitter() -> f64 {
-    let random = getrandom::u32().unwrap_or(u32::MAX / 2);
-    0.75 + f64::from(random) / f64::from(u32::MAX) / 2.0
 }

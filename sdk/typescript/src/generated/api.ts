@@ -76,6 +76,11 @@ export interface components {
              */
             from: string;
             /**
+             * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
+             * @example node
+             */
+            scope?: string | null;
+            /**
              * Format: date-time
              * @example 2026-01-31T18:00:00Z
              */
@@ -1546,6 +1551,11 @@ export interface components {
             namespace: string;
             /** @description Every policy that applies to these attributes, as a check of cost one would see it. */
             policies: components["schemas"]["InspectedPolicy"][];
+            /**
+             * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
+             * @example node
+             */
+            scope?: string | null;
         };
         /** @description An instant: RFC 3339 with a zone, or milliseconds since the epoch. */
         Instant: string | number;
@@ -2102,6 +2112,11 @@ export interface components {
             from: string;
             policies: components["schemas"]["PolicyTotals"][];
             /**
+             * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
+             * @example node
+             */
+            scope?: string | null;
+            /**
              * Format: date-time
              * @example 2026-01-31T18:00:00Z
              */
@@ -2173,6 +2188,11 @@ export interface components {
                     [key: string]: string;
                 };
             };
+            /**
+             * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
+             * @example node
+             */
+            scope?: string | null;
         };
         /** @description The identifier that a privacy request is about. */
         PrivacyRequest: {
@@ -2823,6 +2843,11 @@ export interface components {
              * @example 2026-01-31T12:00:00Z
              */
             from: string;
+            /**
+             * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
+             * @example node
+             */
+            scope?: string | null;
             subjects: components["schemas"]["TopBlockedSubject"][];
         };
         /** @description The facts about one value. */

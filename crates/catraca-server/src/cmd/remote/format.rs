@@ -98,6 +98,14 @@ pub fn next_page_hint(page: &Value) -> String {
     }
 }
 
+/// Whose records a response is from, below it, if nodes do not share them.
+pub fn scope_hint(reply: &Value) -> &'static str {
+    match reply["scope"].as_str() {
+        Some("node") => "\n\nThese are the records of one node: every node has its own.",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use super::format::{cell, id, instant, rows};
+use super::format::{cell, id, instant, rows, scope_hint};
 use super::{object, show, subject, text};
 use crate::args::InspectArgs;
 use crate::client::Client;
@@ -60,7 +60,7 @@ fn inspection_text(found: &Value) -> String {
         let more = "There are more: `catraca blocks list ATTRIBUTE=VALUE --all` lists all of them.";
         parts.push(more.to_owned());
     }
-    parts.join("\n\n")
+    parts.join("\n\n") + scope_hint(found)
 }
 
 /// The entry that decides, in one line.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use super::format::{cell, id, instant, namespace_or_all, rows};
+use super::format::{cell, id, instant, namespace_or_all, rows, scope_hint};
 use super::{object, show, text};
 use crate::args::{PrivacyArgs, PrivacyVerb};
 use crate::client::Client;
@@ -66,7 +66,8 @@ fn export_text(reply: &Value) -> String {
         facts += &format!("\nfacts in {}: {}", sanitize(namespace), cell(own));
     }
     let counters = cell(&reply["counters"]);
-    format!("{blocks}\n\n{lists}\n\n{facts}\n\n{acts}\n\n{counters}")
+    let scope = scope_hint(reply);
+    format!("{blocks}\n\n{lists}\n\n{facts}\n\n{acts}\n\n{counters}{scope}")
 }
 
 fn erase_text(reply: &Value) -> String {

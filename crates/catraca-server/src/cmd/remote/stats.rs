@@ -7,7 +7,7 @@ use catraca::Time;
 use catraca::core::time::parse_span;
 use serde_json::Value;
 
-use super::format::{cell, instant, rows};
+use super::format::{cell, instant, rows, scope_hint};
 use super::{query, show};
 use crate::args::{StatsArgs, StatsReport};
 use crate::client::Client;
@@ -63,7 +63,8 @@ fn totals(reply: &Value, one: &str, all: &str) -> String {
     let table = rows(&heads, &[1, 2, 3, 4], &listed.into(), "There were no decisions.", |row| {
         heads.map(|head| cell(&row[head])).to_vec()
     });
-    format!("{head}\n\n{table}{}{}", unlisted_gates(reply), callers_below(reply))
+    let callers = callers_below(reply);
+    format!("{head}\n\n{table}{}{callers}{}", unlisted_gates(reply), scope_hint(reply))
 }
 
 /// The undeclared gates that checks named, which are often misspelt.
@@ -103,5 +104,5 @@ fn top_blocked(reply: &Value) -> String {
             instant(&row["last_until"]),
         ]
     });
-    format!("since {}\n\n{table}", instant(&reply["from"]))
+    format!("since {}\n\n{table}{}", instant(&reply["from"]), scope_hint(reply))
 }

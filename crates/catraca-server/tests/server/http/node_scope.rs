@@ -135,7 +135,13 @@ fn two_nodes_agree_on_redis_alone() {
     assert_ne!(released, "blocked");
     expect_durable(&there, "PUT /v1/policies/login/mode", r#"{"mode":"off"}"#);
     wait_until("the kill switch", || login(&here, "192.0.2.1") == "ok");
-    assert_eq!(get(&here, "/v1/audit")["scope"], "node");
+    for path in ["audit", "stats", "stats/actions", "stats/top-blocked"] {
+        assert_eq!(get(&here, &format!("/v1/{path}"))["scope"], "node", "{path}");
+    }
+    let subject = r#"{"subject":{"customer":"ana"}}"#;
+    assert_eq!(expect_ok(&here, "POST /v1/inspect", subject)["scope"], "node");
+    let value = r#"{"attribute":"customer","value":"ana"}"#;
+    assert_eq!(expect_ok(&here, "POST /v1/privacy/export", value)["scope"], "node");
     let keys = redis.command(&["HGETALL", "catraca:rules"]);
     assert!(!format!("{keys:?}").contains("198.51"), "no value in clear");
 }
@@ -176,6 +182,12 @@ fn redis_is_killed(persistence: &[&str]) {
 #[test]
 fn a_redis_without_persistence_that_is_killed_gets_everything_from_running_nodes() {
     redis_is_killed(&[]);
+}
+
+/// A node knows what Redis has not written to its file yet.
+#[test]
+fn a_redis_that_is_killed_within_a_second_of_its_last_sync_gets_the_rest_from_running_nodes() {
+    redis_is_killed(&["--appendonly", "yes", "--appendfsync", "everysec"]);
 }
 
 const APPEND_ONLY: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];

@@ -26,8 +26,10 @@ pub(super) struct SentinelVotes {
 
 #[derive(Default)]
 struct SentinelState {
-    /// Whether the URL names it. Others are forgotten when no Sentinel lists them any more.
+    /// Whether the URL names it. Others are forgotten when a majority lists them no more.
     is_in_url: bool,
+    /// The id by which another Sentinel has listed this address.
+    listed_as: Option<String>,
     /// When it was asked, and what it reported.
     report: Option<(Instant, SentinelReport)>,
     /// Why it did not answer the last time.
@@ -56,6 +58,14 @@ pub(super) enum Doubt {
     Minority,
 }
 
+impl SentinelState {
+    /// Its id, if it was ever reported.
+    fn id(&self) -> Option<&str> {
+        let reported = self.report.as_ref().map(|(_, report)| report.id.as_str());
+        reported.or(self.listed_as.as_deref())
+    }
+}
+
 impl SentinelVotes {
     pub fn new(addresses: &[RedisAddress]) -> Self {
         let state = || SentinelState { is_in_url: true, ..SentinelState::default() };
@@ -82,18 +92,27 @@ impl SentinelVotes {
             // A Sentinel that has moved does not answer at its old address any more.
             let is_known = self.recent(asked).iter().any(|(_, one)| one.id == id);
             if !is_known && self.sentinels.len() < SENTINELS_MAX {
-                self.sentinels.entry(address).or_default();
+                self.sentinels.entry(address).or_default().listed_as = Some(id);
             }
         }
     }
 
-    /// Forgets addresses that do not answer and that neither the URL nor a Sentinel names.
+    /// Forgets addresses that do not answer and that neither the URL nor a Sentinel names, and the
+    /// reports of those of the URL. Fewer than a majority may have been reset.
     fn forget_unlisted(&mut self, now: Instant) {
         let recent = self.recent(now);
+        if recent.len() < self.majority(now) {
+            return;
+        }
         let listed = recent.iter().flat_map(|(_, report)| &report.others);
         let listed: BTreeSet<RedisAddress> = listed.map(|(_, address)| address.clone()).collect();
+        let ids: BTreeSet<String> = self.recent_ids(now).map(str::to_owned).collect();
         self.sentinels.retain(|address, state| {
             let is_answering = state.report.as_ref().is_some_and(|(at, _)| is_recent(*at, now));
+            if state.is_in_url && state.id().is_some_and(|id| !ids.contains(id)) {
+                state.report = None;
+                state.listed_as = None;
+            }
             state.is_in_url || is_answering || listed.contains(address)
         });
     }
@@ -156,15 +175,23 @@ impl SentinelVotes {
         self.total(now) / 2 + 1
     }
 
-    /// How many Sentinels watch the primary, reachable or not.
+    /// How many Sentinels watch the primary, reachable or not: as many as this node knows, and at
+    /// least those of the URL. One that was reset lists no others, and is no majority.
     pub fn total(&self, now: Instant) -> usize {
-        let recent = self.recent(now);
-        let mut ids = BTreeSet::new();
-        for (_, report) in &recent {
-            ids.insert(report.id.as_str());
-            ids.extend(report.others.iter().map(|(id, _)| id.as_str()));
-        }
-        if ids.is_empty() { self.sentinels.len() } else { ids.len() }
+        let known = self.sentinels.values().filter_map(SentinelState::id);
+        let ids: BTreeSet<&str> = known.chain(self.recent_ids(now)).collect();
+        let of_url = || self.sentinels.values().filter(|state| state.is_in_url);
+        let identified: BTreeSet<&str> = of_url().filter_map(SentinelState::id).collect();
+        let unidentified = of_url().filter(|state| state.id().is_none()).count();
+        ids.len().max(identified.len() + unidentified)
+    }
+
+    /// The ids in recent reports, also of those that they list.
+    fn recent_ids(&self, now: Instant) -> impl Iterator<Item = &str> {
+        self.recent(now).into_iter().flat_map(|(_, report)| {
+            let others = report.others.iter().map(|(id, _)| id.as_str());
+            others.chain([report.id.as_str()])
+        })
     }
 
     /// How many Sentinels have answered within the last second.

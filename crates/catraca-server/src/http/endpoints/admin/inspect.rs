@@ -9,7 +9,7 @@ use catraca::records::Incomplete;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiRequest, ApiResult, to_json};
+use super::{ApiRequest, ApiResult, records_scope, to_json};
 use crate::http::bodies::record_bodies::{BlockBody, KeyAttemptsBody, ListTargetBody};
 use crate::http::bodies::schema_values;
 use crate::http::bodies::wire::OwnedSubject;
@@ -46,6 +46,11 @@ pub struct InspectionBody<'a> {
     /// Why the newest blocks may be missing; absent if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     incomplete: Option<&'static str>,
+    /// `node` if each node has records of its own: these are those of the node that answered.
+    /// Absent if all nodes share them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"node")]
+    scope: Option<&'static str>,
 }
 
 /// The list entry that decides for a subject.
@@ -113,6 +118,7 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
         blocks: blocks.iter().map(|row| BlockBody::new(row, app)).collect(),
         more_blocks,
         incomplete: incomplete.map(Incomplete::as_str),
+        scope: records_scope(request),
     })
 }
 

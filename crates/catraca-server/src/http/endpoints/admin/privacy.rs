@@ -10,7 +10,7 @@ use catraca::records::ExportedFact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiRequest, ApiResult, to_json};
+use super::{ApiRequest, ApiResult, records_scope, to_json};
 use crate::http::bodies::record_bodies;
 
 /// Sent with both responses: counters are neither exported nor erased.
@@ -51,6 +51,11 @@ pub struct PrivacyExport {
     counters: &'static str,
     /// Whether the audit of this request is on disk.
     durable: bool,
+    /// `node` if each node has records of its own: these are those of the node that answered.
+    /// Absent if all nodes share them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"node")]
+    scope: Option<&'static str>,
 }
 
 /// A block with its history.
@@ -163,6 +168,7 @@ pub async fn export(request: &ApiRequest) -> ApiResult {
         acts: found.audit.iter().map(record_bodies::AuditEntry::from).collect(),
         counters: COUNTERS,
         durable: export.durable,
+        scope: records_scope(request),
     })
 }
 

@@ -6,7 +6,7 @@ use catraca::{Span, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ApiRequest, ApiResult, Problem, parse_instant, parse_limit, to_json};
+use super::{ApiRequest, ApiResult, Problem, parse_instant, parse_limit, records_scope, to_json};
 use crate::context::CallerGate;
 use crate::http::bodies::record_bodies::{DecisionCounts, TopBlockedSubject};
 use crate::http::bodies::schema_values;
@@ -95,6 +95,11 @@ pub struct Period {
     from: String,
     #[schemars(extend("format" = "date-time"), example = schema_values::EVENING)]
     to: String,
+    /// `node` if each node has records of its own: these are those of the node that answered.
+    /// Absent if all nodes share them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"node")]
+    scope: Option<&'static str>,
     #[serde(flatten)]
     counts: DecisionCounts,
 }
@@ -105,6 +110,11 @@ pub struct TopBlockedSubjects {
     #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
     from: String,
     subjects: Vec<TopBlockedSubject>,
+    /// `node` if each node has records of its own: these are those of the node that answered.
+    /// Absent if all nodes share them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"node")]
+    scope: Option<&'static str>,
 }
 
 /// `GET /v1/stats`.
@@ -114,7 +124,7 @@ pub async fn by_policy(request: &ApiRequest) -> ApiResult {
     let totals = request.app().totals(own, from, to).await?;
     let policies = PolicyTotals::of(&totals);
     // The totals are those of actions: a request has one action, but a verdict of each policy.
-    let period = Period::of(from, to, &totals.actions);
+    let period = Period { scope: records_scope(request), ..Period::of(from, to, &totals.actions) };
     let unlisted_gates = match own {
         Some(_) => Vec::new(),
         None => request.app().engine().undeclared_gates(),
@@ -143,7 +153,8 @@ pub async fn by_action(request: &ApiRequest) -> ApiResult {
     let actions = rows
         .iter()
         .map(|row| ActionTotals { action: row.name.clone(), counts: DecisionCounts::from(row) });
-    to_json(&ActionStats { actions: actions.collect(), period: Period::of(from, to, &rows) })
+    let period = Period { scope: records_scope(request), ..Period::of(from, to, &rows) };
+    to_json(&ActionStats { actions: actions.collect(), period })
 }
 
 /// `GET /v1/stats/top-blocked`.
@@ -154,7 +165,8 @@ pub async fn top_blocked(request: &ApiRequest) -> ApiResult {
     let limit = parse_limit(limit, TOP_DEFAULT)?;
     let rows = app.top_blocked(request.caller.bound_namespace(), from, limit).await?;
     let subjects = rows.iter().map(TopBlockedSubject::from).collect();
-    to_json(&TopBlockedSubjects { from: from.to_rfc3339(), subjects })
+    let scope = records_scope(request);
+    to_json(&TopBlockedSubjects { from: from.to_rfc3339(), subjects, scope })
 }
 
 /// The period of the query; the last day unless given.
@@ -185,6 +197,6 @@ impl From<&CallerGate> for CallerTotals {
 impl Period {
     fn of(from: Time, to: Time, requests: &[Totals]) -> Self {
         let counts = DecisionCounts::sum(requests);
-        Self { from: from.to_rfc3339(), to: to.to_rfc3339(), counts }
+        Self { from: from.to_rfc3339(), to: to.to_rfc3339(), scope: None, counts }
     }
 }

@@ -151,3 +151,75 @@ fn a_sentinel_that_moves_is_asked_at_its_new_address_and_no_more_at_the_old_one(
     votes.on_error(&address(3), start, error);
     assert!(!votes.addresses().contains(&address(3)), "its link was still ending");
 }
+
+/// The report of a Sentinel that was reset: it lists no others.
+fn report_alone(id: u16, primary: u16, epoch: u64) -> SentinelReport {
+    SentinelReport { others: Vec::new(), ..report(id, primary, epoch) }
+}
+
+/// Regression: the only Sentinel that a node reached was a majority of one.
+#[test]
+fn a_sentinel_that_lists_no_others_is_no_majority_of_those_of_the_url() {
+    let start = Instant::now();
+    let mut votes = SentinelVotes::new(&[address(1), address(2), address(3)]);
+    votes.on_report(&address(1), start, report_alone(1, 100, 0));
+    assert_eq!((votes.total(start), votes.majority(start)), (3, 2));
+    assert_eq!(votes.confirmed_at(&address(100), 0, start), Err(Doubt::Minority));
+    assert!(votes.named_primary(start).is_some_and(|named| !named.by_majority));
+    votes.on_report(&address(2), start, report_alone(2, 100, 0));
+    assert_eq!(votes.confirmed_at(&address(100), 0, start), Ok(start));
+}
+
+/// As before, of Sentinels that the URL does not name.
+#[test]
+fn a_sentinel_that_forgets_the_others_is_no_majority_of_those_that_a_node_knows() {
+    let start = Instant::now();
+    let mut votes = SentinelVotes::new(&[address(1)]);
+    for id in 1..=3 {
+        votes.on_report(&address(id), start, report(id, 100, 4));
+    }
+    let later = after(start, 5_000);
+    votes.on_report(&address(1), later, report_alone(1, 101, 2));
+    assert_eq!((votes.recent_count(later), votes.total(later)), (1, 3));
+    let named = NamedPrimary { server: address(101), epoch: 2, by_majority: false };
+    assert_eq!(votes.named_primary(later), Some(named), "the node stays where it is");
+    assert_eq!(votes.confirmed_at(&address(101), 2, later), Err(Doubt::Minority));
+    assert_eq!(votes.addresses(), [address(1), address(2), address(3)]);
+}
+
+#[test]
+fn a_sentinel_is_forgotten_when_a_majority_lists_it_no_more() {
+    let start = Instant::now();
+    let mut votes = SentinelVotes::new(&[address(1), address(2)]);
+    for id in 1..=3 {
+        votes.on_report(&address(id), start, report(id, 100, 4));
+    }
+    let later = after(start, 5_000);
+    let mut removed = [report(1, 100, 4), report(2, 100, 4)];
+    removed.iter_mut().for_each(|one| one.others.retain(|(id, _)| id != "3"));
+    let [first, second] = removed;
+    votes.on_report(&address(1), later, first);
+    assert_eq!(votes.total(later), 3, "one Sentinel decides nothing");
+    votes.on_report(&address(2), later, second);
+    assert_eq!((votes.total(later), votes.addresses()), (2, vec![address(1), address(2)]));
+}
+
+/// A Sentinel of the URL that was replaced keeps its place, and does not count twice.
+#[test]
+fn a_sentinel_that_replaces_one_of_the_url_does_not_raise_the_majority() {
+    let start = Instant::now();
+    let mut votes = SentinelVotes::new(&[address(1), address(2), address(3)]);
+    for id in 1..=3 {
+        votes.on_report(&address(id), start, report(id, 100, 4));
+    }
+    let later = after(start, 5_000);
+    let listing = |id: u16| {
+        let others = [1, 2, 4].into_iter().filter(|other| *other != id);
+        let others = others.map(|other| (other.to_string(), address(other))).collect();
+        SentinelReport { others, ..report(id, 100, 4) }
+    };
+    for id in [1, 2, 4] {
+        votes.on_report(&address(id), later, listing(id));
+    }
+    assert_eq!((votes.total(later), votes.majority(later)), (3, 2));
+}
