@@ -45,6 +45,7 @@ impl CheckInput {
         let mut check = Check::new(&self.gate, pairs.collect::<Subject<'_>>());
         check.cost = self.values.cost;
         check.reference = self.values.reference.as_deref();
+        check.lists = !self.values.skips_lists;
         check
     }
 
