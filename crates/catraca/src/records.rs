@@ -60,6 +60,7 @@ mod row;
 mod sql;
 mod sqlite;
 mod tasks;
+mod text_interner;
 mod writer;
 
 use std::path::{Path, PathBuf};

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use catraca_core::cell::block::{Block, Origin};
 use catraca_core::digest::Key;
@@ -293,6 +292,8 @@ pub struct BlockQuery {
     pub about: Vec<AttributeValue>,
     /// Only this origin.
     pub origin: Option<Origin>,
+    /// Only blocks with exactly this reason.
+    pub reason: Option<String>,
     /// Only blocks after this position.
     pub after: Option<Cursor>,
     /// The page size, up to [`PAGE_MAX`].
@@ -341,12 +342,16 @@ pub struct Cursor {
 
 impl Default for BlockQuery {
     fn default() -> Self {
-        let namespace = None;
-        let policy = None;
-        let origin = None;
-        let after = None;
-        let states = BlockStates::Active;
-        Self { states, namespace, policy, about: Vec::new(), origin, after, limit: PAGE_DEFAULT }
+        Self {
+            states: BlockStates::Active,
+            namespace: None,
+            policy: None,
+            about: Vec::new(),
+            origin: None,
+            reason: None,
+            after: None,
+            limit: PAGE_DEFAULT,
+        }
     }
 }
 
@@ -377,24 +382,3 @@ impl FromStr for Cursor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid cursor: pass the `next` of the previous page, unchanged")]
 pub struct CursorParseError;
-
-/// Texts that many rows share, stored once.
-#[derive(Debug, Default)]
-pub(super) struct TextInterner(std::collections::HashMap<Box<str>, Arc<str>>);
-
-impl TextInterner {
-    /// The shared copy of a text. At most [`SHARED_MAX`] texts are shared: reasons that differ for
-    /// every block would only fill the map.
-    pub(super) fn get(&mut self, text: &str) -> Arc<str> {
-        if let Some(shared) = self.0.get(text) {
-            return Arc::clone(shared);
-        }
-        let new: Arc<str> = text.into();
-        if self.0.len() < SHARED_MAX {
-            self.0.insert(text.into(), Arc::clone(&new));
-        }
-        new
-    }
-}
-
-const SHARED_MAX: usize = 1_000;

@@ -17,9 +17,8 @@ use crate::records::block_id::BlockId;
 use crate::records::database::{Access, Database, DatabaseResult, rows, transaction};
 use crate::records::error::RecordsError;
 use crate::records::record::{origin_name, parse_origin};
-use crate::records::row::{
-    BlockQuery, BlockRow, BlockStates, Cursor, HistoryRow, Page, TextInterner,
-};
+use crate::records::row::{BlockQuery, BlockRow, BlockStates, Cursor, HistoryRow, Page};
+use crate::records::text_interner::TextInterner;
 
 /// The newest block of each key. The columns are those that [`block_row`] reads.
 pub(super) const BLOCK: &str = "SELECT b.subject, b.key, s.namespace, s.policy, s.parts, b.since,
@@ -198,6 +197,9 @@ fn page_sql(query: &BlockQuery, now: Time, limit: i64) -> (String, Vec<Value<'_>
     }
     if let Some(origin) = query.origin {
         narrow(" AND b.origin = ?", &values![origin_name(origin)]);
+    }
+    if let Some(reason) = &query.reason {
+        narrow(" AND b.reason = ?", &values![reason]);
     }
     if !query.about.is_empty() {
         let (clause, more) = subjects_about(&query.about);

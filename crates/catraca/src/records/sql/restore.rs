@@ -15,7 +15,8 @@ use crate::records::database::{Access, Database, DatabaseResult, transaction};
 use crate::records::display::namespace_of_column;
 use crate::records::error::RecordsError;
 use crate::records::record::{AttributeValue, ListName, PolicyReset, parse_mode, parse_origin};
-use crate::records::row::{RestoreScope, RestoredDebt, RestoredFact, RestoredItem, TextInterner};
+use crate::records::row::{RestoreScope, RestoredDebt, RestoredFact, RestoredItem};
+use crate::records::text_interner::TextInterner;
 
 const FREED: &str = "SELECT b.key, coalesce(b.reset >= $1, false), (
         SELECT h.until FROM catraca.history AS h
