@@ -122,7 +122,12 @@ fn a_preflight_gets_the_answer_of_the_function_as_it_is() {
 /// covers: 003-38
 #[test]
 fn a_function_with_its_limit_alone_serves_a_listed_address() {
-    let (server, _upstream) = start();
+    let upstream = TestUpstream::constant(OK);
+    let catalog = CHECKOUT
+        .replace("http://127.0.0.1:9000", &upstream.url)
+        // A window that a slow machine does not leave.
+        .replace("60 per 1m", "3 per 24h");
+    let server = ProxyServer::start(&catalog);
     let entry = r#"{"range":"203.0.113.66","reason":"carding"}"#;
     let mut operator = RawConnection::open(&server.http);
     operator.send("POST /v1/blocklist", &[JSON], entry.as_bytes());
@@ -130,7 +135,7 @@ fn a_function_with_its_limit_alone_serves_a_listed_address() {
     let listed = send(&server, "POST /functions/v1/create-order", "203.0.113.66");
     assert_eq!(listed.status, 403, "{listed:?}");
     let stripe = "POST /functions/v1/stripe-create-payment";
-    for _ in 0..60 {
+    for _ in 0..3 {
         assert_eq!(send(&server, stripe, "203.0.113.66").status, 200);
     }
     let denied = send(&server, stripe, "203.0.113.66");
