@@ -9,12 +9,12 @@
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod bank_states;
-mod kills;
 mod operations;
 mod rushes;
 
 use std::collections::BTreeMap;
 
+use catraca::memory::MemoryOptions;
 use catraca::{
     BucketObservation, Catalog, Check, Credit, Engine, ManualClock, Outcome, Settle, Subject, Time,
 };
@@ -82,7 +82,6 @@ enum DayStep {
         category: char,
     },
     Rush(rushes::Rush),
-    Kill(kills::KillStep),
     Operation(operations::OperationStep),
 }
 
@@ -132,19 +131,24 @@ struct Day {
     rushes: BTreeMap<u64, u64>,
     /// How often the bank gave each status.
     statuses: BTreeMap<u16, u64>,
-    kills: kills::Kills,
 }
 
 impl Day {
     fn new(catalog: Catalog, is_limited: bool) -> Self {
         let clock = ManualClock::at(Time::from_micros(START_US));
-        let kills = kills::Kills::new(&catalog);
-        let engine = kills::builder(catalog, &clock).build();
+        // Room for the references of every payer of a rush.
+        let memory = MemoryOptions {
+            reference_bytes: 512 << 20,
+            mark_bytes: 512 << 20,
+            ..MemoryOptions::default()
+        };
+        let engine = Engine::builder(catalog).clock(clock.clone()).memory(memory).build();
         let mut bank = DictSimulator::default();
         for (participant, category) in PARTICIPANTS {
             bank.set_category(0, participant, category);
             // As if it had had the category for long.
             bank.fill(participant);
+            state_category(&engine, participant, &category.to_string());
         }
         let mut day = Self {
             engine,
@@ -160,11 +164,7 @@ impl Day {
             counts: BTreeMap::new(),
             rushes: BTreeMap::new(),
             statuses: BTreeMap::new(),
-            kills,
         };
-        for (participant, category) in PARTICIPANTS {
-            day.state_category(participant, category.to_string());
-        }
         operations::begin(&mut day);
         rushes::begin(&mut day);
         for participant in 0..PARTICIPANTS.len() {
@@ -248,10 +248,8 @@ impl Day {
                 let reference = &lookup.reference;
                 let call = Credit::new(reference, "payment", &subject);
                 let credit = self.engine.credit(&call).unwrap();
-                // Without limits, denied lookups are sent too, and have no reference. A kill
-                // forgets those of its last second.
-                let may_be_unknown = !self.is_limited || self.kills.count > 0;
-                assert!(credit.is_ok() || may_be_unknown, "{credit:?}");
+                // Without limits, denied lookups are sent too, and have no reference.
+                assert!(credit.is_ok() || !self.is_limited, "{credit:?}");
             }
             DayStep::Poll(participant) => self.poll(participant),
             DayStep::TakeOver { participant, sent, xml } => self.take_over(participant, sent, &xml),
@@ -259,7 +257,6 @@ impl Day {
                 self.bank.set_category(self.now, PARTICIPANTS[participant].0, category);
             }
             DayStep::Rush(rush) => self.rush(rush),
-            DayStep::Kill(step) => self.kill_step(step),
             DayStep::Operation(step) => self.operate(step),
         }
     }
@@ -277,7 +274,7 @@ impl Day {
     fn take_over(&mut self, participant: usize, sent: Time, xml: &str) {
         let participant = PARTICIPANTS[participant].0;
         if let Some(category) = element(xml, "Category") {
-            self.state_category(participant, category);
+            state_category(&self.engine, participant, &category);
         }
         let subject = Subject::from([("participant", participant)]);
         let states = read_states(xml);
@@ -326,7 +323,6 @@ impl Day {
     /// Without a status, the answer was lost on its way.
     fn settle(&mut self, ticket: &str, status: Option<u16>) {
         if !ticket.is_empty() {
-            self.kills.note_charge();
             let outcome = status.map(Outcome::status).unwrap_or_default();
             self.engine.settle(&Settle::ticket(ticket, &outcome)).unwrap();
         }
@@ -349,6 +345,10 @@ impl Day {
             self.at(way, DayStep::TakeOver { participant, sent, xml });
         }
     }
+}
+
+fn state_category(engine: &Engine, participant: &str, category: &str) {
+    engine.state_facts(None, "participant", participant, &[("category", category)]).unwrap();
 }
 
 fn preset(margin: Option<&str>) -> Catalog {
