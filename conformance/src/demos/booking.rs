@@ -39,7 +39,7 @@ fn answer(request: &UpstreamRequest, api: &str) -> UpstreamResponse {
         None => "200 OK",
     };
     let body = match status {
-        "409 Conflict" => r#"{"error":"slot unavailable","conflict":true}"#,
+        "409 Conflict" => r#"{"error":"Horário não disponível","conflict":true}"#,
         _ => r#"{"ok":true}"#,
     };
     let parts = vec![body.to_owned()];

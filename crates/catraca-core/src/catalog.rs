@@ -10,6 +10,7 @@ pub mod diagnostic;
 mod gate_attributes;
 mod http_route;
 mod name_map;
+mod policy_groups;
 pub mod read;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub use http_route::{
     RouteCostTerm, RouteGate,
 };
 pub use name_map::NameMap;
+pub use policy_groups::UnknownGroup;
 
 /// All configuration that decisions depend on.
 #[derive(Clone, Debug)]

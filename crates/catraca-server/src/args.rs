@@ -13,6 +13,7 @@ mod init;
 mod keygen;
 mod lists;
 mod locks_and_slots;
+mod policies;
 mod remote;
 mod types;
 
@@ -35,6 +36,7 @@ pub use init::{HashArgs, InitArgs, VariablesArgs};
 pub use keygen::KeygenArgs;
 pub use lists::{ListEntryArgs, ListsArgs, ListsVerb};
 pub use locks_and_slots::{LeaseOrFence, LocksArgs, LocksVerb, SlotsArgs, SlotsVerb};
+pub use policies::{PoliciesArgs, PoliciesFormat};
 pub use remote::{PagingArgs, RemoteArgs};
 pub use types::{TypesArgs, TypesLanguage};
 
@@ -83,6 +85,8 @@ pub enum CliVerb {
     Simulate(SimulateArgs),
     /// Print the gates of a catalog and their attributes as TypeScript or Go
     Types(TypesArgs),
+    /// Print the policies of a catalog as a table, for people or for a document
+    Policies(PoliciesArgs),
     /// Print the variables of a catalog with their values
     Variables(VariablesArgs),
     /// Hash a value, so that a catalog can state facts about it without containing it

@@ -10,6 +10,7 @@ pub mod init;
 pub mod keygen;
 pub mod lint;
 pub mod openapi;
+pub mod policies;
 pub mod presets;
 pub mod remote;
 pub mod secret;

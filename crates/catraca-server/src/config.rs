@@ -5,6 +5,7 @@
 //! the JSON Schema and the tables of the guide come from that declaration. Nothing is opened here
 //! but password files.
 
+mod allowed_origins;
 mod auth_keys;
 mod auth_section;
 mod codes;
@@ -27,6 +28,7 @@ mod storage_config;
 mod store_section;
 mod urls;
 
+pub use allowed_origins::AllowedOrigins;
 pub use auth_section::AuthSection;
 pub use codes::PROCESS_CODES;
 pub use dict_section::{DICT_POLL_GATE, DictSection};

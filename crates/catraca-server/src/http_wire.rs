@@ -1,6 +1,7 @@
 //! HTTP/1.1 as the front ends `http` and `proxy` share it: a connection that hyper serves, errors
 //! as problem+json, and the bodies of denials. It has no endpoint and no route.
 
+pub mod cors;
 pub mod denial;
 pub mod dict_states;
 pub mod dict_xml;

@@ -77,6 +77,7 @@ fn run(args: &CliArgs) -> anyhow::Result<Exit> {
     match &args.verb {
         Some(CliVerb::Init(args)) => cmd::init::run(args),
         Some(CliVerb::Presets) => cmd::presets::run(),
+        Some(CliVerb::Policies(args)) => cmd::policies::run(args),
         Some(CliVerb::Variables(args)) => cmd::variables::run(args),
         Some(CliVerb::Hash(args)) => cmd::hash::run(args),
         Some(CliVerb::Import(args)) => cmd::import::run(args),

@@ -23,6 +23,8 @@ pub struct Route {
     pub reference: Option<AttributeSource>,
     /// The units that the check of a request asks for; absent means the policy's default.
     pub cost: Option<RouteCost>,
+    /// Whether the check consults the allowlist and the blocklist.
+    pub lists: bool,
     /// Parts without which some requests are refused.
     pub required: Vec<RequiredPart>,
     /// The servers that a proxy forwards the request to, each as a URL; none without a proxy.

@@ -390,7 +390,7 @@ pub fn other_fields() -> CatalogBuilder {
             .upstream("http://127.0.0.1:9000")
             .cost_by_bytes(4),
         )
-        .route(RouteBuilder::new("/list", "a").cost(10))
+        .route(RouteBuilder::new("/list", "a").cost(10).without_lists())
         .route(
             RouteBuilder::new("/chat", "a")
                 .cost_of_parts(cost)

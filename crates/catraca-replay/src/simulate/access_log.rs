@@ -23,7 +23,9 @@ use catraca::core::route::{CanonicalPath, RouteRequest, UNROUTED, attribute_valu
 use catraca::{Catalog, Time};
 use smallvec::SmallVec;
 
-use super::event::{At, CheckEvent, Event, EventAttributes, EventKind, EventText, TimeNotation};
+use super::event::{
+    At, CheckEvent, Event, EventAttributes, EventKind, EventText, RoutedCheck, TimeNotation,
+};
 use super::line_reader::{HistoryLine, LINE_BYTES_MAX};
 use super::planned_line::ParsedLine;
 use super::source::Batch;
@@ -163,31 +165,31 @@ impl<'c> LineParser<'c> {
         let at = At { time: request.time, written: TimeNotation::Logged(request.time) };
         let ip = self.client(&request)?;
         let mut subject = EventAttributes::new();
-        let (gate, cost) = self.gate(&request, &mut subject)?;
+        let routed = self.routed_check(&request, &mut subject)?;
         subject.push((EventText::from("ip"), ip.into()));
-        let check = CheckEvent::from_log(gate, subject, cost, request.status);
+        let check = CheckEvent::from_log(routed, subject, request.status);
         Ok(Event { at, kind: EventKind::Check(check) })
     }
 
-    /// The gate, and the cost that its route reads; adds the attributes that the route reads to
+    /// The gate and what its route says of the check; adds the attributes that the route reads to
     /// `subject`. Parts that no log has, such as bodies, are absent.
-    fn gate<'a>(
+    fn routed_check<'a>(
         &'a self,
         request: &LogRequest<'a>,
         subject: &mut EventAttributes<'a>,
-    ) -> Result<(EventText<'a>, Option<i64>), LineError> {
+    ) -> Result<RoutedCheck<'a>, LineError> {
         if let Some(gate) = self.gate {
-            return Ok((gate.into(), None));
+            return Ok(RoutedCheck::of_gate(gate.into()));
         }
         let Some((method, target)) = &request.request else {
-            return Ok((self.gate_without_route(request)?, None));
+            return Ok(RoutedCheck::of_gate(self.gate_without_route(request)?));
         };
         let routed = self.catalog.route(&RouteRequest { method, target }).map_err(|why| {
             let why = format!("ambiguous path, which the server answers with 400: {why}");
             LineError::Refused(why)
         })?;
         let Some((route, path)) = routed else {
-            return Ok((self.gate_without_route(request)?, None));
+            return Ok(RoutedCheck::of_gate(self.gate_without_route(request)?));
         };
         // `ip` always comes from the connection or a trusted proxy, never from a route.
         for (name, from) in route.set.iter().filter(|(name, _)| **name != *"ip") {
@@ -216,7 +218,7 @@ impl<'c> LineParser<'c> {
             })
         };
         let cost = route.cost.as_ref().map(|cost| cost.sum(units_of)).transpose()?.flatten();
-        Ok((EventText::from(&**gate), cost))
+        Ok(RoutedCheck { gate: EventText::from(&**gate), cost, lists: route.lists })
     }
 
     fn gate_without_route<'a>(&self, request: &LogRequest<'a>) -> Result<EventText<'a>, LineError> {

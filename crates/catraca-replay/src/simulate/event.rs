@@ -233,21 +233,37 @@ impl fields::OutcomeFields<'_> {
     }
 }
 
+/// What the route of a logged request says of its check.
+pub struct RoutedCheck<'a> {
+    /// The gate.
+    pub gate: EventText<'a>,
+    /// The cost, if the route has one.
+    pub cost: Option<i64>,
+    /// Whether the lists are consulted.
+    pub lists: bool,
+}
+
+impl<'a> RoutedCheck<'a> {
+    /// The check of a request without a route.
+    pub fn of_gate(gate: EventText<'a>) -> Self {
+        Self { gate, cost: None, lists: true }
+    }
+}
+
 impl<'a> CheckEvent<'a> {
     /// A request of an access log: it was logged when it ended, so its outcome is due at once.
     pub fn from_log(
-        gate: EventText<'a>,
+        routed: RoutedCheck<'a>,
         subject: EventAttributes<'a>,
-        cost: Option<i64>,
         status: Option<u16>,
     ) -> Self {
         let outcome = Outcome { status, ..Outcome::default() };
         Self {
-            gate,
+            gate: routed.gate,
             subject,
-            cost,
+            cost: routed.cost,
             reference: None,
-            lists: true,
+            lists: routed.lists,
             outcome: Some((outcome, Span::ZERO)),
         }
     }

@@ -81,6 +81,7 @@ pub enum FactsVerb {
 const STATS: &str = "\
 Examples:
   catraca stats                        decisions of the last day, by policy
+  catraca stats groups --last 1h       by group of policies
   catraca stats actions --last 1h      by gate
   catraca stats top-blocked            the subjects blocked most often
   catraca stats callers                which program uses which gate";
@@ -92,7 +93,7 @@ pub struct StatsArgs {
     #[command(flatten)]
     pub remote: RemoteArgs,
     /// What to count
-    #[arg(default_value = "totals", value_name = "totals|actions|top-blocked|callers")]
+    #[arg(default_value = "totals", value_name = "totals|groups|actions|top-blocked|callers")]
     #[arg(hide_possible_values = true)]
     pub what: StatsReport,
     /// The last minutes or hours, such as 1h; one day by default
@@ -114,6 +115,8 @@ pub struct StatsArgs {
 pub enum StatsReport {
     /// Decisions by policy
     Totals,
+    /// Decisions by group of policies
+    Groups,
     /// Decisions by gate
     Actions,
     /// Blocks by subject

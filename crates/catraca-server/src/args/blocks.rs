@@ -11,6 +11,7 @@ Examples:
   catraca blocks list                                     all active blocks
   catraca blocks list ip=198.51.100.7                     of one address
   catraca blocks list ip=198.51.100.7 --state all         also those that have ended
+  catraca blocks list --reason 'Payment API reject_id: 5' of one reason
   catraca blocks history ip=198.51.100.7                  all events of its blocks
   catraca blocks add login ip=198.51.100.7 --for 1h --reason fraud
   catraca blocks release 6495e3a5b8000a3f09c2d4b17 --why 'the customer called'
@@ -47,6 +48,9 @@ pub enum BlocksVerb {
         /// Only started by excess, ban, operator or upstream
         #[arg(long, value_name = "ORIGIN")]
         origin: Option<String>,
+        /// Only with exactly this reason
+        #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+        reason: Option<String>,
         /// active (default), ended or all
         #[arg(long, value_name = "STATE")]
         state: Option<String>,

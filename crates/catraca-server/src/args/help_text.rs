@@ -10,6 +10,7 @@ Write and test policies:
   explain      Show which policies apply to a request, with which key, tier and price, and why
   simulate     Replay a history in virtual time and show what the catalog decides
   types        Print the gates of a catalog and their attributes as TypeScript or Go
+  policies     Print the policies of a catalog as a table, for people or for a document
   variables    Print the variables of a catalog with their values
   hash         Hash a value, so that a catalog can state facts about it without containing it
   import       Take over limits and tables of a limiter that is written in TypeScript

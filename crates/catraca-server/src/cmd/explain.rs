@@ -25,6 +25,7 @@ pub fn run(args: &ExplainArgs) -> Result<Exit> {
     let pairs = request.subject.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let mut check = Check::new(&request.gate, pairs.collect::<Subject<'_>>());
     check.cost = args.cost;
+    check.lists = !request.route.as_ref().is_some_and(|route| route.skips_lists);
     let explained =
         engine.explain(&check).map_err(|error| with_nearest_gate(error, &engine.catalog()))?;
     let mut out = StdoutPipe::stdout();

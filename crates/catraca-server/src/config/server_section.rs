@@ -9,6 +9,7 @@ use catraca::core::located::{DefaultValue, Node, Report, ValueSchema};
 use hyper::http::HeaderName;
 use tracing::Level;
 
+use super::allowed_origins::Origins;
 use super::section::{Section, section};
 use super::setting_kind::{
     FileName, Flag, Keyword, Millis, Optional, SettingContext, SettingKind, Share, WholeNumber,
@@ -42,6 +43,10 @@ section! {
         x_ratelimit: Flag = DefaultValue::Flag(false), Live;
         /// the [body of denials](serve.md#from-a-reverse-proxy) of authorize calls
         denial: Word<DenialFormat> = DefaultValue::Text("problem"), Live;
+        /// the origins of web pages that may read [denials](proxy.md#pages-of-other-origins) of
+        /// authorize calls and every response that the proxy makes itself, such as
+        /// `"https://shop.example"`; `"*"` is any page
+        cors_origins: Origins = DefaultValue::EmptyList, Live;
         /// the one header in which trusted proxies send the client's address, `"forwarded"`, or
         /// `"peer"` to use only the address of the connection
         client_address: ClientAddress = DefaultValue::Text("x-forwarded-for"), Live;

@@ -10,4 +10,4 @@ pub mod request_body;
 pub mod schema_values;
 pub mod wire;
 
-pub use crate::http_wire::{denial, dict_xml, error_codes, problem};
+pub use crate::http_wire::{cors, denial, dict_xml, error_codes, problem};

@@ -3,6 +3,8 @@
 //!
 //! `[server] denial` in the catalog chooses the format; the headers are the same in all of them.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use catraca::Decision;
 use catraca::http_response::{
@@ -48,8 +50,9 @@ pub struct DenialMessage {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DenialError {
-    #[schemars(example = &"Rate limit exceeded")]
-    error: &'static str,
+    /// In the format `conflict`, the policy's message if it has one.
+    #[schemars(example = &RATE_LIMITED)]
+    error: Cow<'static, str>,
     /// True in the format `conflict`; absent in `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict: Option<bool>,
@@ -94,11 +97,13 @@ fn body(
             retry_after,
         }),
         DenialFormat::Error => {
-            JsonDenial::Error(DenialError { error: RATE_LIMITED, conflict: None, retry_after })
+            let error = RATE_LIMITED.into();
+            JsonDenial::Error(DenialError { error, conflict: None, retry_after })
         }
         DenialFormat::Conflict => {
-            let conflict = Some(true);
-            JsonDenial::Error(DenialError { error: RATE_LIMITED, conflict, retry_after })
+            let message = decision.message.clone();
+            let error = message.map_or(RATE_LIMITED.into(), Cow::Owned);
+            JsonDenial::Error(DenialError { error, conflict: Some(true), retry_after })
         }
         DenialFormat::Empty => return None,
     };
@@ -181,8 +186,7 @@ mod tests {
         assert_eq!(json(DenialFormat::Message), (JSON, message));
         let error = json!({ "error": "Rate limit exceeded", "retryAfter": 600 });
         assert_eq!(json(DenialFormat::Error), (JSON, error));
-        let conflict =
-            json!({ "error": "Rate limit exceeded", "conflict": true, "retryAfter": 600 });
+        let conflict = json!({ "error": text, "conflict": true, "retryAfter": 600 });
         assert_eq!(json(DenialFormat::Conflict), (JSON, conflict));
         let (kind, problem) = json(DenialFormat::Problem);
         assert_eq!((kind, &problem["retry_after"]), ("application/problem+json", &600.into()));

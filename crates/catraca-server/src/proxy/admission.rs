@@ -47,6 +47,7 @@ impl CheckInput {
         check.namespace = &self.namespace;
         check.cost = self.values.cost;
         check.reference = self.values.reference.as_deref();
+        check.lists = !self.values.skips_lists;
         check
     }
 

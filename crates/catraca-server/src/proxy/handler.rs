@@ -26,6 +26,7 @@ use super::request_trailers::TrailerRule;
 use super::responses::{OwnResponse, ProxyBody, close_after};
 use super::spoofed_headers;
 use crate::config::ReloadableConfig;
+use crate::http_wire::cors;
 use crate::http_wire::problem::Problem;
 use crate::listener::Phase;
 use crate::observe::call_metrics::CallResult;
@@ -39,6 +40,7 @@ pub async fn respond(
     let is_length_ambiguous = proxied.begin_request();
     let (head, body) = request.into_parts();
     let request_id = forwarded_headers::request_id(&head.headers);
+    let origin = cors::origin(&head.headers);
     let request = ReceivedRequest { head, body, request_id: request_id.clone() };
     let metrics = &proxied.proxy.context.proxy_metrics;
     let mut response = match handle(request, is_length_ambiguous, &proxied).await {
@@ -51,7 +53,7 @@ pub async fn respond(
             // It decides when it finds that the body was dropped.
             tokio::task::yield_now().await;
             proxied.begin_phase().enter(Phase::Answer);
-            let response = own.to_response(&proxied);
+            let response = own.to_response(&proxied, origin.as_ref());
             metrics.note_response(own.source(), response.status().as_u16());
             response
         }

@@ -9,8 +9,8 @@ use super::answer_body::AnswerBody;
 use super::proxied_connection::ProxiedConnection;
 use super::request_head;
 use crate::config::DenialFormat;
-use crate::http_wire::denial;
 use crate::http_wire::problem::Problem;
+use crate::http_wire::{cors, denial};
 use crate::observe::proxy_metrics::ResponseSource;
 
 /// The body of a response: our own, or that of an upstream.
@@ -45,11 +45,15 @@ impl OwnResponse {
         }
     }
 
-    /// The response itself.
-    pub fn to_response(&self, proxied: &ProxiedConnection) -> Response<ProxyBody> {
+    /// The response itself, to a request of a page of this origin.
+    pub fn to_response(
+        &self,
+        proxied: &ProxiedConnection,
+        origin: Option<&HeaderValue>,
+    ) -> Response<ProxyBody> {
         let config = proxied.proxy.context.reloadable.load();
         let settings = &config.process.server;
-        let response = match self {
+        let mut response = match self {
             Self::Problem(problem) => {
                 let mut response = match settings.denial {
                     DenialFormat::ProblemXml => denial::problem_xml(problem),
@@ -62,6 +66,7 @@ impl OwnResponse {
             }
             Self::Denial(decision) => denial::decision_response(settings, decision),
         };
+        cors::write(settings, origin, response.headers_mut());
         response.map(whole_body)
     }
 }

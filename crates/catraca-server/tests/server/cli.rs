@@ -13,6 +13,7 @@ mod helpers;
 mod import;
 mod init;
 mod lint;
+mod policies;
 mod process_sections;
 mod scenario;
 mod simulate;

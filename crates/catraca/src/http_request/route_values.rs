@@ -26,6 +26,8 @@ pub struct RouteValues {
     pub reference: Option<String>,
     /// The units that the check asks for.
     pub cost: Option<i64>,
+    /// Whether the check skips the allowlist and the blocklist.
+    pub skips_lists: bool,
 }
 
 impl RouteValues {
@@ -46,7 +48,7 @@ impl RequestParts<'_> {
         for required in &route.required {
             reader.check_required(required)?;
         }
-        let mut values = RouteValues::default();
+        let mut values = RouteValues { skips_lists: !route.lists, ..RouteValues::default() };
         for (name, source) in &route.set {
             if values.attributes.iter().any(|(own, _)| own == name) {
                 continue;

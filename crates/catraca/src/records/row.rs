@@ -302,6 +302,8 @@ pub struct BlockQuery {
     pub about: Vec<AttributeValue>,
     /// Only this origin.
     pub origin: Option<Origin>,
+    /// Only blocks with exactly this reason.
+    pub reason: Option<String>,
     /// Only blocks after this position.
     pub after: Option<Cursor>,
     /// The page size, up to [`PAGE_MAX`].
@@ -351,12 +353,16 @@ pub struct Cursor {
 
 impl Default for BlockQuery {
     fn default() -> Self {
-        let namespace = None;
-        let policy = None;
-        let origin = None;
-        let after = None;
-        let states = BlockStates::Active;
-        Self { states, namespace, policy, about: Vec::new(), origin, after, limit: PAGE_DEFAULT }
+        Self {
+            states: BlockStates::Active,
+            namespace: None,
+            policy: None,
+            about: Vec::new(),
+            origin: None,
+            reason: None,
+            after: None,
+            limit: PAGE_DEFAULT,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Texts of rows that are the same in many of them.
+//! Texts that many rows of the records have, such as reasons of blocks.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -216,6 +216,7 @@ fn active_rows(
             policy: None,
             about: Vec::new(),
             origin: None,
+            reason: None,
             after: None,
             limit: PAGE_MAX,
         };

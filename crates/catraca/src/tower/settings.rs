@@ -87,6 +87,7 @@ pub(super) struct CheckInput {
     values: SmallVec<[(Arc<str>, String); 2]>,
     cost: Option<i64>,
     reference: Option<String>,
+    lists: bool,
 }
 
 impl Options {
@@ -114,6 +115,7 @@ impl Options {
         }
         let mut cost = None;
         let mut reference = None;
+        let mut lists = self.lists;
         let gate = match &self.gate {
             GateSource::Fixed(gate) => Arc::clone(gate),
             GateSource::Request(gate) => match gate(request) {
@@ -128,11 +130,12 @@ impl Options {
                 values.extend(read.attributes);
                 cost = read.cost;
                 reference = read.reference;
+                lists &= !read.skips_lists;
                 gate
             }
         };
         let own_cost = self.cost.as_ref().and_then(|cost| cost(request));
-        Ok(Some(CheckInput { gate, values, cost: own_cost.or(cost), reference }))
+        Ok(Some(CheckInput { gate, values, cost: own_cost.or(cost), reference, lists }))
     }
 }
 
@@ -144,7 +147,7 @@ impl<L: Limiter> Settings<L> {
         let mut check = Check::new(&input.gate, subject).namespace(&self.options.namespace);
         check.cost = input.cost;
         check.reference = input.reference.as_deref();
-        check.lists = self.options.lists;
+        check.lists = input.lists;
         self.limiter.check_held(&check).await
     }
 }

@@ -32,6 +32,17 @@ fn the_listed_policies_ship_in_their_groups_and_any_other_name_falls_to_the_defa
     assert_eq!(engine.undeclared_gates(), ["no_such_action"]);
 }
 
+/// Behind any other peer, a client could state an address of its own.
+#[test]
+fn only_proxies_of_this_machine_state_the_address_of_a_client() {
+    for name in ["soft-ban", "dict", "window-block", "checkout", "booking"] {
+        let network = preset(name).network;
+        let ranges: Vec<String> =
+            network.trusted_proxies.iter().map(|range| range.net().to_string()).collect();
+        assert_eq!(ranges, ["127.0.0.0/8", "127.0.0.1/32"], "{name}");
+    }
+}
+
 /// The upstream limits its bucket queries too, and reports no buckets of payers.
 ///
 /// covers: B-27

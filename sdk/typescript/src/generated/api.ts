@@ -983,7 +983,10 @@ export interface components {
         DenialError: {
             /** @description True in the format `conflict`; absent in `error`. */
             conflict?: boolean | null;
-            /** @example Rate limit exceeded */
+            /**
+             * @description In the format `conflict`, the policy's message if it has one.
+             * @example Rate limit exceeded
+             */
             error: string;
             /**
              * Format: int64
@@ -1346,6 +1349,31 @@ export interface components {
              * @description The version you sent, or else the fence.
              */
             version: number;
+        };
+        /** @description Verdicts of the policies of one group: a request counts once in each policy. */
+        GroupTotals: {
+            /**
+             * Format: int64
+             * @example 950
+             */
+            allowed: number;
+            /**
+             * Format: int64
+             * @example 20
+             */
+            blocked: number;
+            /**
+             * Format: int64
+             * @example 30
+             */
+            denied: number;
+            /** @example payments */
+            group: string;
+            /**
+             * Format: int64
+             * @example 1000
+             */
+            total: number;
         };
         /**
          * @description A range of time to hold in some calendars, all or none.
@@ -2110,6 +2138,8 @@ export interface components {
              * @example 2026-01-31T12:00:00Z
              */
             from: string;
+            /** @description The same verdicts by group of the catalog in use; policies without a group are left out. */
+            groups: components["schemas"]["GroupTotals"][];
             policies: components["schemas"]["PolicyTotals"][];
             /**
              * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.

@@ -123,6 +123,13 @@ impl RouteBuilder {
         self
     }
 
+    /// Only limits and blocks decide: the allowlist and the blocklist are skipped.
+    #[must_use]
+    pub fn without_lists(mut self) -> Self {
+        self.table.set("lists", false);
+        self
+    }
+
     /// A request in which one part is `true`, such as `body:stream`, is refused unless another part
     /// is `true` too, such as `body:stream_options.include_usage`.
     #[must_use]

@@ -10,7 +10,8 @@ use super::section::Sections;
 use super::{route_cost, route_gate, route_pattern, route_source, upstream};
 use crate::catalog::{AttributeSource, PathCase, RequiredPart, Route};
 use crate::located::{
-    FieldSchema, LocatedKey, Node, Report, TableFields, TableSchema, ValueSchema, names,
+    DefaultValue, FieldSchema, LocatedKey, Node, Report, TableFields, TableSchema, ValueSchema,
+    names,
 };
 use crate::policy::Name;
 use crate::route::fold_case;
@@ -42,6 +43,12 @@ pub(super) static ROUTE: TableSchema = TableSchema {
              `header:pi-endtoendid`",
         ),
         route_cost::COST,
+        FieldSchema::new(
+            "lists",
+            ValueSchema::Flag,
+            "`false`: only limits and blocks decide; the allowlist and the blocklist are skipped",
+        )
+        .or(DefaultValue::Flag(true)),
         FieldSchema::new(
             "require",
             ValueSchema::Map(&SOURCE),
@@ -112,6 +119,7 @@ fn route(
     let gate = gate.and_then(|node| route_gate::read(report, node, attributes, gates, sets));
     let reference = fields.parse("ref", |node| route_source::read(report, node)).optional();
     let cost = fields.parse("cost", |node| route_cost::read(report, node)).optional();
+    let lists = fields.parse("lists", |node| node.flag(report)).or(true);
     let required = fields.parse("require", |node| required_parts(report, node)).or(Vec::new());
     let upstreams = fields.parse("upstream", |node| upstream::read(report, node)).or(Vec::new());
     let (method, path) = pattern?;
@@ -122,6 +130,7 @@ fn route(
         set: set?,
         reference: reference?,
         cost: cost?,
+        lists: lists?,
         required: required?,
         upstreams: upstreams?,
     };

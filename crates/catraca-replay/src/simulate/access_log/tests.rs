@@ -181,3 +181,22 @@ fn headers_are_parsed_only_if_the_catalog_reads_them() {
         assert_eq!(reads_headers, reads, "{set}");
     }
 }
+
+#[test]
+fn a_route_that_skips_the_lists_skips_them_here_too() {
+    let line = |path: &str| {
+        format!(r#"192.0.2.1 - - [06/Jan/2026:09:00:00 +0000] "GET {path} HTTP/1.1" 200 5 "-" "c""#)
+    };
+    let policy = "[policy.p]\nby = ['ip']\nwindow = '1 per 1s'\n";
+    let routes = "[[route]]\nmatch = '/a'\ngate = 'p'\nlists = false\n\
+                  [[route]]\nmatch = '/**'\ngate = 'p'\n";
+    let catalog = Catalog::parse(&format!("{policy}{routes}")).unwrap();
+    let format = HistoryFormat::Combined { gate: None };
+    let parser = LineParser::new(&catalog, &format);
+    for (path, lists) in [("/a", false), ("/b", true)] {
+        let line = line(path);
+        let request = combined::read(line.as_bytes(), false, &mut LastTime::default()).unwrap();
+        let EventKind::Check(check) = parser.check(request).unwrap().kind else { panic!("{path}") };
+        assert_eq!(check.check().lists, lists, "{path}");
+    }
+}

@@ -18,6 +18,9 @@ pub fn describe_route(route: Option<&RouteMatch>) -> String {
         return "No route matches this request: the default policy applies.\n".to_owned();
     };
     let mut text = format!("The route {route} matches this request.\n");
+    if matched.skips_lists {
+        text.push_str("It skips the allowlist and the blocklist.\n");
+    }
     for (name, value) in &matched.set {
         text += &format!("It sets {name}={value}.\n");
     }

@@ -3,6 +3,8 @@
 //! Attributes that a route reads from headers, cookies or the body must be given on the command
 //! line.
 
+use std::ops::Not;
+
 use anyhow::{Result, anyhow, bail, ensure};
 use catraca::Catalog;
 use catraca::core::catalog::{AttributeSource, Route};
@@ -31,6 +33,9 @@ pub struct RouteMatch {
     /// Attributes that it reads from other parts and that were not given, each with its part, such
     /// as `header:x-tenant-id`.
     pub unset: Vec<(String, String)>,
+    /// Whether the check skips the allowlist and the blocklist.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub skips_lists: bool,
 }
 
 impl ExplainRequest {
@@ -97,7 +102,8 @@ impl RouteMatch {
     ) -> Result<Self> {
         let method = route.method.as_deref().unwrap_or("*");
         let pattern = format!("{method} /{}", route.path.join("/"));
-        let mut matched = Self { r#match: Some(pattern), ..Self::default() };
+        let skips_lists = !route.lists;
+        let mut matched = Self { r#match: Some(pattern), skips_lists, ..Self::default() };
         let query = target.split_once('?').map(|(_, query)| query).unwrap_or_default();
         for (name, from) in route.set.iter().filter(|(name, _)| **name != *"ip") {
             let is_given = given.iter().any(|(own, _)| **own == **name);

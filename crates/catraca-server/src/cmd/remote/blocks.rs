@@ -19,7 +19,7 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
     let client = Client::new(&args.remote)?;
     let output = args.remote.output;
     match &args.verb {
-        BlocksVerb::List { about, policy, namespace, origin, state, paging } => {
+        BlocksVerb::List { about, policy, namespace, origin, reason, state, paging } => {
             let about = about.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
             let parameters = [
                 ("attribute", about.map(|(name, _)| name)),
@@ -27,6 +27,7 @@ pub fn run(args: &BlocksArgs) -> Result<Exit> {
                 ("policy", policy.as_deref()),
                 ("namespace", namespace.as_deref()),
                 ("origin", origin.as_deref()),
+                ("reason", reason.as_deref()),
                 ("state", state.as_deref()),
             ];
             let none = match state.as_deref() {

@@ -32,6 +32,7 @@ pub fn run(args: &StatsArgs) -> Result<Exit> {
     let parameters = [("from", from), ("to", args.to.as_deref()), ("limit", limit.as_deref())];
     let (path, words): (&str, fn(&Value) -> String) = match args.what {
         StatsReport::Totals => ("/v1/stats", |reply| totals(reply, "policy", "policies")),
+        StatsReport::Groups => ("/v1/stats", groups),
         StatsReport::Actions => ("/v1/stats/actions", |reply| totals(reply, "action", "actions")),
         StatsReport::TopBlocked => ("/v1/stats/top-blocked", top_blocked),
         StatsReport::Callers => ("/v1/stats/callers", |reply| callers(&reply["callers"])),
@@ -65,6 +66,17 @@ fn totals(reply: &Value, one: &str, all: &str) -> String {
     });
     let callers = callers_below(reply);
     format!("{head}\n\n{table}{}{callers}{}", unlisted_gates(reply), scope_hint(reply))
+}
+
+/// The verdicts of the policies of each group. There is no sum: a request counts in each policy.
+fn groups(reply: &Value) -> String {
+    let period = format!("from {} to {}", instant(&reply["from"]), instant(&reply["to"]));
+    let heads = ["group", "total", "allowed", "denied", "blocked"];
+    let none = "There were no decisions of policies with a group.";
+    let table = rows(&heads, &[1, 2, 3, 4], &reply["groups"], none, |row| {
+        heads.map(|head| cell(&row[head])).to_vec()
+    });
+    format!("{period}\n\n{table}")
 }
 
 /// The undeclared gates that checks named, which are often misspelt.

@@ -16,9 +16,8 @@ use catraca::http_request::{RequestParts, RouteValues};
 use catraca::{Check, CheckMode, Decision, Error, Refusal};
 use hyper::http::{HeaderName, HeaderValue, StatusCode};
 
-use crate::context::ServerContext;
-use crate::http::bodies::denial;
 use crate::http::bodies::problem::{HttpResponse, Problem, bad_path};
+use crate::http::bodies::{cors, denial};
 use crate::http::endpoint::ApiResult;
 use crate::http::request::ApiRequest;
 use described_request::{CallPath, DescribedRequest};
@@ -38,7 +37,7 @@ struct GateSelection {
 /// Decides an authorize call.
 pub async fn authorize(request: &ApiRequest) -> ApiResult {
     let decision = decide(request).await?;
-    Ok(render(request.context(), &decision))
+    Ok(render(request, &decision))
 }
 
 async fn decide(request: &ApiRequest) -> Result<Decision, Problem> {
@@ -53,6 +52,7 @@ async fn decide(request: &ApiRequest) -> Result<Decision, Problem> {
     let mut check = Check::new(&selection.gate, subject).namespace(request.namespace());
     check.cost = selection.values.cost;
     check.reference = selection.values.reference.as_deref();
+    check.lists = !selection.values.skips_lists;
     match request.context().decide(&check, CheckMode::Check).await {
         Err(Error::Refused(Refusal::UnknownGate(_))) if selection.unrouted.is_some() => {
             Err(unknown_route(selection.unrouted))
@@ -156,9 +156,14 @@ fn no_gate() -> Problem {
     )
 }
 
-fn render(context: &ServerContext, decision: &Decision) -> HttpResponse {
-    let config = context.reloadable.load();
-    let mut response = denial::decision_response(&config.process.server, decision);
+fn render(request: &ApiRequest, decision: &Decision) -> HttpResponse {
+    let config = request.context().reloadable.load();
+    let settings = &config.process.server;
+    let mut response = denial::decision_response(settings, decision);
+    if !decision.allowed {
+        let origin = cors::origin(&request.head.headers);
+        cors::write(settings, origin.as_ref(), response.headers_mut());
+    }
     let ticket = decision.ticket.as_deref().map(HeaderValue::from_str);
     if let Some(Ok(ticket)) = ticket {
         response.headers_mut().insert(TICKET, ticket);

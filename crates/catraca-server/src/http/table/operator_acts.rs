@@ -116,6 +116,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
                     description: "Only blocks of this origin.",
                     kind: ParameterType::OneOf(&["excess", "ban", "operator", "upstream"]),
                 },
+                QueryParameter {
+                    name: "reason",
+                    description: "Only blocks with exactly this reason.",
+                    kind: ParameterType::Text(""),
+                },
                 AFTER,
                 LIMIT,
             ],

@@ -73,13 +73,19 @@ pub const ENDPOINTS: &[Endpoint] = &[
         rights: Rights::catalog(Role::Read),
         handler: |request| Box::pin(policies::list(request)),
         body: RequestBody::Empty,
-        docs: read_docs(
-            "policies",
-            OperationTag::Catalog,
-            "List the policies in use",
-            &[ok_json(schema_of::<policies::PolicyList>)],
-            &[QUERY_ERRORS],
-        ),
+        docs: EndpointDocs {
+            name: "policies",
+            tag: OperationTag::Catalog,
+            summary: "List the policies in use",
+            description: "",
+            query: &[QueryParameter {
+                name: "group",
+                description: "Only policies of this group.",
+                kind: ParameterType::Text("payments"),
+            }],
+            responses: &[ok_json(schema_of::<policies::PolicyList>)],
+            error_codes: &[QUERY_ERRORS],
+        },
     },
     Endpoint {
         method: "GET",

@@ -216,6 +216,20 @@ set   = { q = "query:q" }
 "#;
 
 #[test]
+fn a_route_that_skips_the_lists_is_explained_without_them() {
+    let catalog = "[policy.site]\nby = ['ip']\nwindow = '3 per 1m'\n[[blocklist]]\n\
+                   range = '203.0.113.0/24'\n[[route]]\nmatch = '/limits-only'\ngate = 'site'\n\
+                   lists = false\n[[route]]\nmatch = '/**'\ngate = 'site'\n";
+    let dir = TestDir::with_file("shop.toml", catalog);
+    let run = |path| dir.run(&["explain", "-c", "shop.toml", "GET", path, "ip=203.0.113.9"]).out;
+    let skips = "It skips the allowlist and the blocklist.\n";
+    let limits = run("/limits-only");
+    let listed = run("/other");
+    assert!(limits.contains(skips) && !limits.contains("blocklisted"), "{limits}");
+    assert!(listed.contains("The caller is blocklisted: that decides alone."), "{listed}");
+}
+
+#[test]
 fn a_request_is_explained_by_the_route_it_takes() {
     let dir = TestDir::with_file("shop.toml", ROUTES);
     let run = |words: &[&str]| dir.run(&[&["explain", "-c", "shop.toml"], words].concat());

@@ -125,6 +125,23 @@ fn values_of_either_source_are_imported_in_its_own_unit_and_printed_again() {
     }
 }
 
+/// The profile that the preset ships, taken over into its own catalog.
+///
+/// covers: 004-55
+#[test]
+fn the_production_profile_is_accepted_and_printed_again() {
+    let profile = include_str!("../../../../../presets/booking/production.env");
+    let dir = TestDir::with_file("production.env", profile);
+    let written = dir.run(&["init", "booking", "--env", "production.env"]);
+    assert_eq!(written.code, Some(0), "{written:?}");
+    let printed = variables(&dir, "booking/catalog.toml");
+    let values: Vec<&str> = profile.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(values.len(), 4, "{values:?}");
+    for value in values {
+        assert!(printed.contains(&value.to_owned()), "{value}: {printed:?}");
+    }
+}
+
 /// covers: B-78
 #[test]
 fn a_variable_of_another_source_is_refused_with_its_owner() {

@@ -92,6 +92,8 @@ fn the_sections_of_the_process_are_checked() {
         ("log = \"xml\"", "unknown-word"),
         ("denial = \"json\"", "unknown-word"),
         ("hosts = [\"a.example/\"]", "bad-address"),
+        ("cors_origins = [\"https://a.example/\"]", "bad-address"),
+        ("cors_origins = [\"*\", \"https://a.example\"]", "bad-address"),
         ("client_address = \"a b\"", "bad-name"),
         ("traces = \"https://a:1\"", "bad-url"),
         ("tls_cert = \"cert.pem\"", "misplaced-setting"),

@@ -276,6 +276,40 @@ fn operators_reach_requests_that_no_route_matches_by_the_default_policys_name() 
     assert_eq!(server.request("GET /v1/authorize", &unmatched).status, 429);
 }
 
+/// A gateway hands the denial on with its headers.
+#[test]
+fn a_denial_names_the_page_that_may_read_it() {
+    let setting = "[server]\ncors_origins = ['https://shop.example']\nx_ratelimit = true\n";
+    let server = TestServer::with_catalog(&format!("{SHOP}{setting}"));
+    let ask = |ip: &'static str, origin: &'static str| {
+        let headers = [forwarded_for(ip), ("Origin", origin)];
+        server.request("GET /v1/gates/ip/authorize", &headers)
+    };
+    let denied = ask("203.0.113.9", "https://shop.example");
+    assert_eq!(denied.status, 403, "{denied:?}");
+    assert_eq!(denied.header("access-control-allow-origin"), Some("https://shop.example"));
+    let exposed = denied.header("access-control-expose-headers").unwrap();
+    assert!(exposed.starts_with("Retry-After, RateLimit") && exposed.contains("X-RateLimit-Reset"));
+    let other = ask("203.0.113.9", "https://evil.example");
+    assert_eq!(other.header("access-control-allow-origin"), None, "{other:?}");
+    assert_eq!((other.status, other.header("vary")), (403, Some("Origin")), "{other:?}");
+    let allowed = ask("198.51.100.7", "https://shop.example");
+    assert_eq!((allowed.status, allowed.header("access-control-allow-origin")), (200, None));
+}
+
+#[test]
+fn a_route_may_skip_the_lists() {
+    let routes = "[[route]]\nmatch = '/limits-only'\ngate = 'ip'\nlists = false\n\
+                  [[route]]\nmatch = '/**'\ngate = 'ip'\n";
+    let server = TestServer::with_catalog(&format!("{SHOP}{routes}"));
+    let ask = |path: &'static str| {
+        let described = [("X-Forwarded-Method", "GET"), ("X-Forwarded-Uri", path)];
+        let from = forwarded_for("203.0.113.9");
+        server.request("GET /v1/authorize", &[from, described[0], described[1]]).status
+    };
+    assert_eq!((ask("/limits-only"), ask("/other")), (200, 403));
+}
+
 #[test]
 fn every_denial_has_its_status() {
     let server = TestServer::with_catalog(SHOP);

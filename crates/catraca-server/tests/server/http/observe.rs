@@ -253,19 +253,28 @@ fn probes_need_no_key_and_metrics_need_one_unless_they_are_open() {
     assert_eq!(open.request("GET /metrics", &[]).status, 200);
 }
 
+/// One unit after the other, until the first denial: the warning comes once, and earlier.
+///
 /// covers: 001-32
 #[test]
 fn what_runs_low_is_told_before_anybody_is_denied() {
     let server = TestServer::with_catalog(&format!("{CATALOG}{LOW}"));
-    let series = r#"catraca_lowest_remaining_ratio{policy="low"}"#;
+    let ratio = r#"catraca_lowest_remaining_ratio{policy="low"}"#;
     let warned = r#"catraca_low_water_total{policy="low"}"#;
-    assert_eq!(value(&scrape(&server), series), 1.0);
-    for _ in 0..9 {
-        assert_eq!(check(&server, "low", r#"{"user":"ana"}"#)["allowed"], true);
+    let denials = "catraca_denials_total{policy=\"low\"";
+    assert_eq!(value(&scrape(&server), ratio), 1.0);
+    let mut warnings = Vec::new();
+    while check(&server, "low", r#"{"user":"ana"}"#)["allowed"] == true {
+        let text = scrape(&server);
+        assert!(!text.contains(denials), "{text}");
+        warnings.push(value(&text, warned));
+        let left = (10 - warnings.len()) as f64 / 10.0;
+        assert_eq!(value(&text, ratio), left, "{warnings:?}");
     }
+    assert_eq!((warnings.len(), warnings[0], warnings[9]), (10, 0.0, 1.0), "{warnings:?}");
+    assert!(warnings.is_sorted() && warnings[8] == 1.0, "before the last unit: {warnings:?}");
     let text = scrape(&server);
-    assert_eq!((value(&text, series), value(&text, warned)), (0.1, 1.0));
-    assert!(!text.contains("catraca_denials_total{policy=\"low\""), "{text}");
+    assert!(text.contains(denials) && value(&text, warned) == 1.0, "{text}");
 }
 
 /// covers: X-30

@@ -76,6 +76,28 @@ fn locks_of_a_booking_site_last_as_environment_variables_say() {
     assert_eq!(kinds.map(|kind| ttl_seconds(&server, kind)), [15, 45, 6, 7]);
 }
 
+/// The file as it is shipped, read as a shell reads it.
+///
+/// covers: 004-54, 004-55
+#[test]
+fn the_production_profile_is_in_force_in_a_server_that_has_its_variables() {
+    let profile = include_str!("../../../../../presets/booking/production.env");
+    let lines = profile.lines().filter(|line| !line.starts_with('#'));
+    let variables: Vec<(&str, &str)> =
+        lines.map(|line| line.split_once('=').expect("NAME=VALUE")).collect();
+    assert_eq!(variables.len(), 4, "{variables:?}");
+    let preset = catalog_file(include_str!("../../../../../presets/booking/catalog.toml"));
+    let server = TestServer::with_env(&preset, &variables);
+    let limit = |policy: &str| {
+        let path = format!("GET /v1/policies/{policy}");
+        server.request(&path, &[]).json()["limit"].as_str().unwrap().to_owned()
+    };
+    assert!(limit("global").contains("300 per 1m"), "{}", limit("global"));
+    assert!(limit("public").contains("30 per 1m"), "{}", limit("public"));
+    let kinds = ["appointment", "payment", "resource", "default"];
+    assert_eq!(kinds.map(|kind| ttl_seconds(&server, kind)), [15, 45, 5, 5]);
+}
+
 /// covers: 000-39
 #[test]
 fn a_banned_customer_is_told_429_and_for_how_long() {

@@ -87,7 +87,7 @@ fn a_gateways_denial_has_the_shape_that_the_catalog_chooses() {
             r#"{"success":false,"error":true,"errorMessage":"Espere.","retryAfter":WAIT}"#,
         ),
         ("error", json, r#"{"error":"Rate limit exceeded","retryAfter":WAIT}"#),
-        ("conflict", json, r#"{"error":"Rate limit exceeded","conflict":true,"retryAfter":WAIT}"#),
+        ("conflict", json, r#"{"error":"Espere.","conflict":true,"retryAfter":WAIT}"#),
         ("empty", None, ""),
     ] {
         let server = TestServer::with_catalog(&format!("{policy}[server]\ndenial = '{shape}'\n"));

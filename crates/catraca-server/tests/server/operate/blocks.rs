@@ -35,7 +35,9 @@ fn a_block_is_made_found_told_and_released() {
     let none = run_ok(&server, &["blocks", "list", "customer=c-4712"]);
     // A caller can be denied without a block.
     assert!(none.starts_with("There are no active blocks. `catraca inspect` shows"), "{none}");
-    for narrow in [["--policy", "login"], ["--origin", "ban"]] {
+    let by_reason = run_ok(&server, &["blocks", "list", "--reason", "fraud"]);
+    assert!(by_reason.contains("operator") && by_reason.contains("fraud"), "{by_reason}");
+    for narrow in [["--policy", "login"], ["--origin", "ban"], ["--reason", "frau"]] {
         let args = [&["blocks", "list"], &narrow[..]].concat();
         assert_eq!(run_ok(&server, &args).trim(), "There are no active blocks.", "{args:?}");
     }

@@ -146,3 +146,39 @@ fn the_report_counts_policies_inline_ones_and_the_callers_of_each() {
     connection.send("POST /v1/check", &[JSON], inline.as_bytes());
     assert_eq!(connection.read_response().status, 400);
 }
+
+/// covers: 003-09
+#[test]
+fn policies_are_listed_and_counted_by_their_group() {
+    let server = start_server();
+    let listed = server.request("GET /v1/policies?group=webhooks", &[]).json();
+    let names: Vec<&Value> =
+        listed["policies"].as_array().unwrap().iter().map(|row| &row["policy"]).collect();
+    assert_eq!(names, ["webhook", "webhook_test"]);
+    let all = server.request("GET /v1/policies", &[]).json();
+    assert_eq!(all["policies"].as_array().unwrap().len(), 21);
+    let misspelt = server.request("GET /v1/policies?group=webhook", &[]);
+    assert_eq!(
+        (misspelt.status, misspelt.json()["type"].as_str()),
+        (400, Some("/docs/errors/bad-query"))
+    );
+
+    let none = run_ok(&server, &["stats", "groups"]);
+    assert!(none.contains("There were no decisions of policies with a group."), "{none}");
+    for (gate, times) in [("create_order", 2), ("create_pix", 1), ("gdpr_forget", 6)] {
+        for _ in 0..times {
+            run(&server, &["check", gate, "ip=198.51.100.7"]);
+        }
+    }
+    let stats = json(&server, &["stats", "groups"]);
+    let groups = stats["groups"].as_array().unwrap();
+    let counts = |at: usize| {
+        let group = &groups[at];
+        ["total", "allowed", "denied"].map(|name| group[name].as_u64().unwrap())
+    };
+    assert_eq!((&groups[0]["group"], counts(0)), (&"payments".into(), [3, 3, 0]), "{stats}");
+    assert_eq!((&groups[1]["group"], counts(1)), (&"privacy".into(), [6, 5, 1]), "{stats}");
+    assert_eq!(groups.len(), 2, "{stats}");
+    let table = run_ok(&server, &["stats", "groups"]);
+    assert!(table.lines().any(|line| line.starts_with("payments")), "{table}");
+}

@@ -95,3 +95,35 @@ fn a_token_in_a_header_has_its_own_limit_and_an_invented_one_has_none() {
     let hash = WINDOW_BLOCK.split("[facts.token.\"").nth(1).unwrap().split('"').next().unwrap();
     assert_eq!(send(&server, "GET /", &[("API_KEY", hash)]).status, 429, "a hash is no token");
 }
+
+/// covers: B-77
+#[test]
+fn a_denial_of_a_booking_site_has_the_message_of_its_policy() {
+    let upstream = TestUpstream::constant(OK);
+    let catalog = BOOKING
+        .replace("http://127.0.0.1:9000", &upstream.url)
+        // A window that a slow machine does not leave.
+        .replace("\"10 per 1m\", \"5 per 1s\"", "\"1 per 24h\"");
+    let server = ProxyServer::start(&catalog);
+    let login = || send(&server, "POST /api/auth/login", &[("X-Tenant-Id", "tenant_1")]);
+    assert_eq!(login().status, 200);
+    let denied = login();
+    assert_eq!(denied.status, 429, "{denied:?}");
+    let body = denied.json();
+    let text = body["error"].as_str().unwrap();
+    assert!(text.starts_with("Houve tentativas demais de entrar. Aguarde "), "{text}");
+    assert_eq!((&body["conflict"], body["retryAfter"].is_u64()), (&true.into(), true), "{body}");
+}
+
+#[test]
+fn a_denial_of_an_address_is_in_the_language_of_the_preset() {
+    let upstream = TestUpstream::constant(OK);
+    let catalog = WINDOW_BLOCK
+        .replace("http://127.0.0.1:9000", &upstream.url)
+        .replace("${RATE_LIMIT_IP:10} per ${RATE_LIMIT_WINDOW_SECONDS:1}s", "1 per 24h");
+    let server = ProxyServer::start(&catalog);
+    assert_eq!(send(&server, "GET /", &[]).status, 200);
+    let denied = send(&server, "GET /", &[]);
+    let expected = "Este endereço fez requisições demais. Tente de novo em 5 minutos.";
+    assert_eq!(denied.json()["detail"], expected, "{denied:?}");
+}

@@ -210,6 +210,9 @@ fn page_sql(query: &BlockQuery, now: Time, limit: i64) -> (String, Vec<Value<'_>
     if let Some(origin) = query.origin {
         narrow(" AND b.origin = ?", &values![origin_name(origin)]);
     }
+    if let Some(reason) = &query.reason {
+        narrow(" AND b.reason = ?", &values![reason]);
+    }
     if !query.about.is_empty() {
         let (clause, more) = subjects_about(&query.about);
         narrow(&format!(" AND {subject} IN ({clause})"), &more);

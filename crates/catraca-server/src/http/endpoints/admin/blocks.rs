@@ -47,8 +47,18 @@ pub struct ListedBlock {
 
 /// `GET /v1/blocks`.
 pub async fn list(request: &ApiRequest) -> ApiResult {
-    let names = ["state", "namespace", "policy", "attribute", "value", "origin", "after", "limit"];
-    let [state, namespace, policy, attribute, value, origin, after, limit] =
+    let names = [
+        "state",
+        "namespace",
+        "policy",
+        "attribute",
+        "value",
+        "origin",
+        "reason",
+        "after",
+        "limit",
+    ];
+    let [state, namespace, policy, attribute, value, origin, reason, after, limit] =
         request.query_params(names)?;
     let defaults = BlockQuery::default();
     if let Some(policy) = policy {
@@ -60,6 +70,7 @@ pub async fn list(request: &ApiRequest) -> ApiResult {
         policy: policy.map(str::to_owned),
         about: stored_forms(request, attribute, value).await?,
         origin: origin.map(parse_origin).transpose()?,
+        reason: reason.map(str::to_owned),
         after: after.map(parse_cursor).transpose()?,
         limit: parse_limit(limit, defaults.limit)?,
     };

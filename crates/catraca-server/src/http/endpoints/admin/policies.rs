@@ -106,11 +106,12 @@ pub struct PolicyAtRevision {
 
 /// `GET /v1/policies`.
 pub async fn list(request: &ApiRequest) -> ApiResult {
-    let [] = request.query_params([])?;
+    let [group] = request.query_params(["group"])?;
     let app = &request.app();
     let catalog = app.catalog();
-    let policies =
-        catalog.policies.iter().map(|policy| policy_body(app, &catalog, policy)).collect();
+    let listed = catalog.policies_of(group);
+    let listed = listed.map_err(|error| Problem::bad("bad-query", error.to_string()))?;
+    let policies = listed.into_iter().map(|policy| policy_body(app, &catalog, policy)).collect();
     to_json(&PolicyList { revision: catalog.revision.to_string(), policies })
 }
 

@@ -1,6 +1,9 @@
 //! Statistics from the records: decisions by policy and by action, and the most blocked subjects.
 
+use std::collections::BTreeMap;
+
 use catraca::app::PeriodTotals;
+use catraca::core::catalog::Catalog;
 use catraca::records::Totals;
 use catraca::{Span, Time};
 use schemars::JsonSchema;
@@ -22,6 +25,8 @@ pub struct PolicyStats {
     #[serde(flatten)]
     period: Period,
     policies: Vec<PolicyTotals>,
+    /// The same verdicts by group of the catalog in use; policies without a group are left out.
+    groups: Vec<GroupTotals>,
     /// Gates that checks named since the start and that the catalog does not declare, at most
     /// 1,000. They are not known by namespace: a key that is bound to one gets none.
     unlisted_gates: Vec<String>,
@@ -66,6 +71,35 @@ impl PolicyTotals {
     pub fn of(totals: &PeriodTotals) -> Vec<Self> {
         let rows = totals.policies.iter();
         rows.map(|row| Self { policy: row.name.clone(), counts: DecisionCounts::from(row) })
+            .collect()
+    }
+}
+
+/// Verdicts of the policies of one group: a request counts once in each policy.
+#[derive(Serialize, JsonSchema)]
+pub struct GroupTotals {
+    #[schemars(example = &"payments")]
+    group: String,
+    #[serde(flatten)]
+    counts: DecisionCounts,
+}
+
+impl GroupTotals {
+    /// The verdicts of each group of a catalog, in the order of names.
+    fn of(totals: &PeriodTotals, catalog: &Catalog) -> Vec<Self> {
+        let mut groups: BTreeMap<&str, Vec<Totals>> = BTreeMap::new();
+        for row in &totals.policies {
+            let policy = catalog.find(&row.name).map(|(_, policy)| policy);
+            if let Some(group) = policy.and_then(|policy| policy.group.as_deref()) {
+                groups.entry(group).or_default().push(row.clone());
+            }
+        }
+        let groups = groups.into_iter();
+        groups
+            .map(|(group, rows)| Self {
+                group: group.to_owned(),
+                counts: DecisionCounts::sum(&rows),
+            })
             .collect()
     }
 }
@@ -123,6 +157,7 @@ pub async fn by_policy(request: &ApiRequest) -> ApiResult {
     let own = request.caller.bound_namespace();
     let totals = request.app().totals(own, from, to).await?;
     let policies = PolicyTotals::of(&totals);
+    let groups = GroupTotals::of(&totals, &request.app().catalog());
     // The totals are those of actions: a request has one action, but a verdict of each policy.
     let period = Period { scope: records_scope(request), ..Period::of(from, to, &totals.actions) };
     let unlisted_gates = match own {
@@ -130,7 +165,7 @@ pub async fn by_policy(request: &ApiRequest) -> ApiResult {
         None => request.app().engine().undeclared_gates(),
     };
     let callers = callers_of(request);
-    to_json(&PolicyStats { policies, period, unlisted_gates, callers })
+    to_json(&PolicyStats { policies, groups, period, unlisted_gates, callers })
 }
 
 /// `GET /v1/stats/callers`.
