@@ -2,6 +2,8 @@
 
 mod check_plan;
 mod row_keys;
+#[cfg(all(feature = "records", feature = "shared"))]
+mod tier_peek;
 mod unsealed_check;
 
 use catraca_core::batch::{Batch, CheckReply, Reply, RowVerdict};
