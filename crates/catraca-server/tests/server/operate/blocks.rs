@@ -184,6 +184,30 @@ fn a_release_says_that_the_window_is_still_full() {
     assert_eq!(run(&server, &["check", "login", IP]).code, Some(0));
 }
 
+/// Regression: a customer that the counter of a tier denied was shown as free.
+#[test]
+fn an_inspection_shows_counters_of_tiers_and_blocks_that_have_ended() {
+    let server = start_server();
+    while run(&server, &["check", "api", CUSTOMER, "plan=gold"]).code == Some(0) {}
+    run_ok(&server, &["blocks", "add", "api", CUSTOMER, "--for", "1h", "--reason", "case 7"]);
+    let active = run_ok(&server, &["inspect", CUSTOMER]);
+    assert!(active.contains("case 7") && !active.contains("have ended"), "{active}");
+    run_ok(&server, &["blocks", "release", CUSTOMER]);
+    let shown = run_ok(&server, &["inspect", CUSTOMER]);
+    let passes = |policy: &str| {
+        let mut lines = shown.lines().filter_map(|line| line.trim_start().strip_prefix(policy));
+        lines.next().unwrap().split_whitespace().nth(2).unwrap().to_owned()
+    };
+    assert_eq!((&*passes("api "), &*passes("api (plan=gold) ")), ("yes", "no"), "{shown}");
+    let (active, ended) = shown.split_once("These blocks have ended").unwrap();
+    assert!(active.contains("There are no active blocks.") && !active.contains("case 7"));
+    assert!(ended.contains("case 7"), "{shown}");
+    let found = json(&server, &["inspect", CUSTOMER]);
+    assert_eq!(found["policies"][0].get("tier"), None, "{found}");
+    assert_eq!(found["policies"][1]["tier"].to_string(), r#"{"plan":["gold"]}"#, "{found}");
+    assert_eq!(found["ended_blocks"][0]["reason"], "case 7", "{found}");
+}
+
 #[test]
 fn long_lists_come_in_pages_or_whole() {
     let server = start_server();
