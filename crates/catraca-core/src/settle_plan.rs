@@ -35,14 +35,15 @@ pub struct SettlePlan {
     pub body_invalid: bool,
 }
 
-/// Plans the batch of a settle. `storms` returns whether a ban storm has put the ban rules of a
-/// policy in shadow mode.
+/// Plans the batch of a settle. `in_storm` returns whether a ban storm puts the ban rules of a
+/// policy in shadow mode for this settle. It is asked only if the settle may start a ban, once for
+/// each row.
 pub fn plan_settle(
     selector: &Selector<'_>,
     scope: &KeyScope<'_>,
     ticket: &Ticket,
     outcome: &Outcome,
-    storms: impl Fn(PolicyId) -> bool,
+    mut in_storm: impl FnMut(PolicyId) -> bool,
 ) -> Result<SettlePlan, Refusal> {
     outcome.cost.map_or(Ok(()), validate_cost)?;
     outcome.status.map_or(Ok(()), validate_status)?;
@@ -68,10 +69,11 @@ pub fn plan_settle(
         if let (Some(at), Some((id, policy))) = (at, selector.catalog.find(&row.policy)) {
             // A policy must enforce both at the check and now to start a real block.
             let shadow = row.shadow || selector.mode(id) != Mode::Enforce;
-            let storm = storms(id);
             // The tier of the ticket was removed, and the policy has limits only in its tiers.
             let Some(terms) = policy.terms_of(row.tier) else { continue };
             let matching_bans = rules.matching(id, policy);
+            let may_ban = !matching_bans.is_empty() || is_watched(policy, outcome);
+            let storm = may_ban && !shadow && in_storm(id);
             let facts = selector.facts;
             let context = SettleContext {
                 scope,
@@ -95,6 +97,11 @@ pub fn plan_settle(
     plan.body_truncated = rules.evaluator.body_truncated() || (reads_body && is_over_limit);
     plan.body_invalid = rules.evaluator.body_invalid() || (reads_body && outcome.body_invalid);
     Ok(plan)
+}
+
+/// Whether the policy counts this outcome in its watched ratio.
+fn is_watched(policy: &Policy, outcome: &Outcome) -> bool {
+    policy.watch.as_ref().is_some_and(|watch| watch.of.contains(outcome.status))
 }
 
 /// Evaluates ban rules. They do not depend on the row, so each policy is evaluated once.

@@ -76,7 +76,10 @@ pub use catraca_core::request::CHECKS_MAX;
 #[cfg(feature = "records")]
 pub use facts::{ChangedFacts, FACTS_MAX, FactMap, NAMESPACE_FACTS_MAX};
 #[cfg(feature = "records")]
-pub use inspect::{EntrySource, INSPECTED_BLOCKS_MAX, InspectedEntry, InspectedPolicy, Inspection};
+pub use inspect::{
+    EntrySource, INSPECTED_BLOCKS_MAX, INSPECTED_ENDED_MAX, InspectedEntry, InspectedPolicy,
+    InspectedTier, Inspection,
+};
 #[cfg(feature = "records")]
 pub use lists::{
     AddedEntries, ENTRIES_MAX, ListTargetText, NAMESPACE_ENTRIES_MAX, NewListEntry, RemovedEntry,

@@ -211,6 +211,12 @@ impl Locks {
         *self.sweep_error.lock() = first_error;
     }
 
+    /// The namespaces that this process has used since its start, and those whose leases it has
+    /// restored. In a shared store, other processes may have used more.
+    pub fn namespaces(&self) -> Vec<Box<str>> {
+        self.namespaces.lock().iter().cloned().collect()
+    }
+
     /// Why expired leases are not removed, or why a task of the store fails, with the consequence.
     /// Calls work nevertheless.
     pub fn background_error(&self) -> Option<String> {

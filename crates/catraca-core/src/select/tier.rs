@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Selector;
+use super::{CandidatePolicy, Selection, Selector};
 use crate::algorithm::SharedBuckets;
 use crate::facts::NamespaceFacts;
 use crate::limit::Limit;
-use crate::policy::{Name, Policy, Terms, Tier};
+use crate::policy::{KeySpec, Mode, Name, Policy, PolicyId, Terms, Tier};
 use crate::refusal::Refusal;
 use crate::subject::Subject;
 
@@ -73,6 +73,57 @@ fn counts_apart(policy: &Policy, tier: &Tier) -> bool {
 }
 
 impl<'c> Selector<'c> {
+    /// Adds the rows of one policy as if a tier had matched: for each key of the subject, if the
+    /// tier has a counter of its own, and the subject leaves open whether its requests match.
+    pub fn select_tier_counter<'s>(
+        &self,
+        id: PolicyId,
+        index: u8,
+        subject: &Subject<'s>,
+        rows: &mut Selection<'c, 's>,
+    ) -> Result<(), Refusal> {
+        let policy = self.catalog.policy(id);
+        let mode = self.mode(id);
+        let Some(tier) = policy.tiers.get(usize::from(index)) else { return Ok(()) };
+        if mode == Mode::Off {
+            return Ok(());
+        }
+        let facts = self.facts;
+        let candidate = CandidatePolicy { id, policy, mode, instead_of: None, facts };
+        for parts in self.key_parts_of(id, subject)? {
+            let attributes = parts.iter().map(|(name, _)| *name);
+            let sharing = CounterSharing { policy, facts, attributes };
+            if !sharing.has_own_counter(tier) || !self.leaves_open(tier, &sharing, subject)? {
+                continue;
+            }
+            let attribute = match &policy.key_spec {
+                KeySpec::By(_) => None,
+                KeySpec::Each(names) => names.iter().find(|name| *parts[0].0 == ***name),
+            };
+            candidate.add(rows, Some((Some(index), &tier.terms)), parts, attribute);
+        }
+        Ok(())
+    }
+
+    /// Whether some requests of the subject may match the tier and others not: what the tier asks
+    /// for is neither known nor determined by the key, and the rest matches.
+    fn leaves_open<'a, N: Iterator<Item = &'a str> + Clone>(
+        &self,
+        tier: &Tier,
+        sharing: &CounterSharing<'a, N>,
+        subject: &Subject<'_>,
+    ) -> Result<bool, Refusal> {
+        let mut is_open = false;
+        for (name, values) in &tier.when {
+            match self.lookup_value(name, subject)? {
+                Some(value) if values.iter().any(|wanted| **wanted == *value) => {}
+                None if !sharing.is_determined(name) => is_open = true,
+                _ => return Ok(false),
+            }
+        }
+        Ok(is_open)
+    }
+
     /// The terms for a subject, with the index of their tier; `None` when no tier matches and the
     /// policy has no terms of its own.
     pub(super) fn terms(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use catraca::core::address::forwarded::{ClientAddress, find_client};
+use catraca::core::located::names::is_name;
 use catraca::core::request::validate_storable;
 use catraca::http_request::header_lines;
 use catraca::records::Operator;
@@ -93,6 +94,21 @@ impl ApiRequest {
     /// The namespace of an operator's act: that of the key, or the stated one. A key that is bound
     /// to none must state one as soon as there are several.
     pub async fn act_namespace(&self, stated: Option<&str>) -> Result<String, Problem> {
+        self.act_namespace_among(stated, Vec::new()).await
+    }
+
+    /// The namespace of an operator's act on locks: as for other acts, but one whose keys were
+    /// removed is known as long as this process has used it for locks.
+    pub async fn lock_act_namespace(&self, stated: Option<&str>) -> Result<String, Problem> {
+        self.act_namespace_among(stated, self.used_lock_namespaces().collect()).await
+    }
+
+    /// The namespace of an act, of those of keys, those in the records and `others`.
+    async fn act_namespace_among(
+        &self,
+        stated: Option<&str>,
+        others: Vec<String>,
+    ) -> Result<String, Problem> {
         let stated = self.caller.visible_namespace(stated)?;
         if let Some(own) = self.caller.bound_namespace() {
             return Ok(own.to_owned());
@@ -104,7 +120,9 @@ impl ApiRequest {
             // default namespace.
             return Ok(self.namespace().to_owned());
         }
-        Ok(self.app().act_namespace(stated, configured).await?)
+        let mut known = configured;
+        known.extend(others);
+        Ok(self.app().act_namespace(stated, known).await?)
     }
 
     /// The namespace in which state is shown: as for an act, but a service, which checks, sees its
@@ -122,15 +140,24 @@ impl ApiRequest {
     }
 
     /// The namespaces that an operator's list of locks covers: that of the key, the stated one, or
-    /// all that keys and the proxy have. The records are not read for it: locks work without them.
+    /// all that keys and the proxy have or that this process has used for locks. The records are
+    /// not read for it: locks work without them.
     pub async fn lock_namespaces(&self, stated: Option<&str>) -> Result<Vec<String>, Problem> {
-        if let Some(one) = self.entry_namespace(stated).await? {
-            return Ok(vec![one]);
+        if let Some(one) = self.caller.visible_namespace(stated)? {
+            return Ok(vec![self.lock_act_namespace(Some(one)).await?]);
         }
         let mut all: BTreeSet<String> =
             self.context().reloadable.load().process.namespaces().into_iter().collect();
         all.insert(self.namespace().to_owned());
+        all.extend(self.used_lock_namespaces());
         Ok(all.into_iter().collect())
+    }
+
+    /// The namespaces that this process has used for locks, without that of the self-test, whose
+    /// name no key can have.
+    fn used_lock_namespaces(&self) -> impl Iterator<Item = String> + use<> {
+        let all = self.locks().namespaces().into_iter();
+        all.filter(|namespace| is_name(namespace)).map(String::from)
     }
 
     /// The namespace of a list entry or a fact: that of the key, or the stated one; none if it is

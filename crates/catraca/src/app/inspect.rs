@@ -1,10 +1,12 @@
 //! Inspect: all there is to know of a subject, in one answer. Changes nothing.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::time::SystemTime;
 
-use catraca_core::decision::{DecisionRow, Reason};
+use catraca_core::decision::{Decision, DecisionRow, Reason};
 use catraca_core::lists::AccessListEntry;
+use catraca_core::policy::{Name, Policy, Tier};
 use catraca_core::refusal::Refusal;
 use catraca_core::request::Check;
 use catraca_core::subject::Subject;
@@ -14,10 +16,16 @@ use super::blocks::ListedBlock;
 use super::facts::FactMap;
 use super::{App, AppError};
 use crate::error::Error;
-use crate::records::{BlockQuery, BlockRow, Incomplete, KeyAttempts, ListName, ListRow, Records};
+use crate::records::{
+    BlockQuery, BlockRow, BlockStates, Incomplete, KeyAttempts, ListName, ListRow, Records,
+};
+use crate::rule_set::RuleSet;
 
 /// How many active blocks of one value an inspection lists. Blocks of one act count once.
 pub const INSPECTED_BLOCKS_MAX: u32 = 1_000;
+
+/// How many blocks that have ended an inspection lists.
+pub const INSPECTED_ENDED_MAX: u32 = 10;
 
 /// How far back attempts are counted.
 const DAY: Span = Span::from_secs(86_400);
@@ -36,6 +44,9 @@ pub struct Inspection {
     pub blocks: Vec<BlockRow>,
     /// Whether there are more active blocks than these.
     pub more_blocks: bool,
+    /// The blocks of this namespace that named a value of the subject and have ended, those that
+    /// ended last first; at most [`INSPECTED_ENDED_MAX`].
+    pub ended_blocks: Vec<BlockRow>,
     /// Why the newest blocks may be missing, if so.
     pub incomplete: Option<Incomplete>,
 }
@@ -80,6 +91,10 @@ impl EntrySource {
 /// The figures of one policy for a subject, as a check of cost one would see them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InspectedPolicy {
+    /// The tier whose own counter the row shows: requests that the tier matches are counted there,
+    /// and the subject does not say whether it matches. Absent for the row that the subject itself
+    /// selects.
+    pub tier: Option<InspectedTier>,
     /// The row of the decision.
     pub row: DecisionRow,
     /// The message for the caller, if the policy would deny it.
@@ -87,6 +102,10 @@ pub struct InspectedPolicy {
     /// The attempts of this key in the last day, if the records count those of single keys.
     pub attempts: Option<KeyAttempts>,
 }
+
+/// What a tier matches: names with their accepted values, as in the catalog. The values of private
+/// attributes are pseudonyms.
+pub type InspectedTier = Vec<(String, Vec<String>)>;
 
 impl App {
     /// Inspects a subject.
@@ -102,6 +121,7 @@ impl App {
         let (blocks, more_blocks) = self.blocks_of(namespace, subject).await?;
         Ok(Inspection {
             incomplete,
+            ended_blocks: self.ended_blocks_of(namespace, subject).await?,
             list: self.deciding_entry(namespace, subject).await?,
             policies: self.inspect_policies(namespace, subject).await?,
             facts: self.facts_of(namespace, subject)?,
@@ -154,9 +174,9 @@ impl App {
         namespace: &str,
         subject: &Subject<'_>,
     ) -> Result<Vec<InspectedPolicy>, AppError> {
-        let catalog = self.catalog();
+        let rules = self.rules();
         let mut found: Vec<InspectedPolicy> = Vec::new();
-        for policy in &catalog.policies {
+        for policy in &rules.catalog.policies {
             // Without lists: they would hide the figures.
             let check = Check {
                 namespace,
@@ -164,25 +184,53 @@ impl App {
                 lists: false,
                 ..Check::new(&policy.name, Subject::new())
             };
-            let decision = match self.peek(&check).await {
-                Ok(decision) => decision,
-                // Such a policy does not apply to this subject.
-                Err(Error::Refused(Refusal::MissingAttribute { .. } | Refusal::NoTier(_))) => {
-                    continue;
+            match self.peek(&check).await {
+                Ok(decision) => {
+                    let keys = self.attempts_of(namespace, &policy.name, subject).await?;
+                    let own = own_rows(decision, policy, None);
+                    found.extend(own.enumerate().map(|(index, inspected)| InspectedPolicy {
+                        attempts: keys.get(index).copied().flatten(),
+                        ..inspected
+                    }));
                 }
-                Err(error) => return Err(error.into()),
-            };
-            let message = decision.message;
-            // A policy that `otherwise` selected instead is found under its own name.
-            let own = decision.rows.into_iter().filter(|row| row.policy == policy.name);
-            let keys = self.attempts_of(namespace, &policy.name, subject).await?;
-            found.extend(own.enumerate().map(|(index, row)| InspectedPolicy {
-                row,
-                message: message.clone(),
-                attempts: keys.get(index).copied().flatten(),
-            }));
+                Err(error) => ignore_inapplicable(error)?,
+            }
+            self.inspect_tiers(&rules, policy, &check, &mut found).await?;
         }
         Ok(found)
+    }
+
+    /// Adds the counters of the tiers of a policy that requests of the subject may have charged,
+    /// although the subject does not select these tiers.
+    async fn inspect_tiers(
+        &self,
+        rules: &RuleSet,
+        policy: &Policy,
+        check: &Check<'_>,
+        found: &mut Vec<InspectedPolicy>,
+    ) -> Result<(), AppError> {
+        let Some((id, _)) = rules.catalog.find(&policy.name) else { return Ok(()) };
+        for (index, tier) in (0_u8..).zip(&policy.tiers) {
+            match self.engine().tier_peek_exchange(rules, check, id, index) {
+                Ok(None) => {}
+                Ok(Some(exchange)) => {
+                    let decision = self.run(exchange).await?;
+                    found.extend(own_rows(decision, policy, Some(self.shown_tier(tier))));
+                }
+                Err(error) => ignore_inapplicable(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn shown_tier(&self, tier: &Tier) -> InspectedTier {
+        let shown = |(name, values): &(Name, Vec<Name>)| {
+            let pairs = values.iter().map(|value| (name.to_string(), value.to_string()));
+            let mut pairs: Vec<(String, String)> = pairs.collect();
+            self.hide_private_parts(&mut pairs);
+            (name.to_string(), pairs.into_iter().map(|(_, value)| value).collect())
+        };
+        tier.when.iter().map(shown).collect()
     }
 
     /// The attempts of each key of a policy; none if they are not counted.
@@ -209,6 +257,34 @@ impl App {
             facts.extend(self.facts_in_namespace(namespace, attribute, &value)?);
         }
         Ok(facts)
+    }
+
+    /// The last blocks of a subject that have ended.
+    async fn ended_blocks_of(
+        &self,
+        namespace: &str,
+        subject: &Subject<'_>,
+    ) -> Result<Vec<BlockRow>, AppError> {
+        let mut blocks: Vec<BlockRow> = Vec::new();
+        if self.parts.records.is_none() {
+            return Ok(blocks);
+        }
+        for (attribute, value) in subject.pairs() {
+            let query = BlockQuery {
+                namespace: Some(namespace.to_owned()),
+                about: self.stored_values(attribute, &value)?,
+                states: BlockStates::Ended,
+                limit: INSPECTED_ENDED_MAX,
+                ..BlockQuery::default()
+            };
+            let page = self.recorded_blocks(query).await?;
+            blocks.extend(page.rows.into_iter().map(|listed| listed.row));
+        }
+        blocks.sort_by_key(|row| Reverse((row.block.until, row.since, row.id)));
+        // A key of several attributes is found by each of them.
+        blocks.dedup_by_key(|row| row.id);
+        blocks.truncate(INSPECTED_ENDED_MAX as usize);
+        Ok(blocks)
     }
 
     /// The active blocks that name a value of the subject, and whether there are more.
@@ -238,5 +314,30 @@ impl App {
             blocks.extend(found.filter(|row| known.insert(row.id)));
         }
         Ok((blocks, has_more))
+    }
+}
+
+/// The rows of the policy itself. One that `otherwise` selected instead is found under its own
+/// name.
+fn own_rows(
+    decision: Decision,
+    policy: &Policy,
+    tier: Option<InspectedTier>,
+) -> impl Iterator<Item = InspectedPolicy> {
+    let message = decision.message;
+    let own = decision.rows.into_iter().filter(|row| row.policy == policy.name);
+    own.map(move |row| InspectedPolicy {
+        tier: tier.clone(),
+        row,
+        message: message.clone(),
+        attempts: None,
+    })
+}
+
+/// A policy that lacks an attribute or a tier does not apply to the subject.
+fn ignore_inapplicable(error: Error) -> Result<(), AppError> {
+    match error {
+        Error::Refused(Refusal::MissingAttribute { .. } | Refusal::NoTier(_)) => Ok(()),
+        error => Err(error.into()),
     }
 }

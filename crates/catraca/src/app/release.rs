@@ -20,8 +20,10 @@ pub struct ReleasedBlock {
     /// The instant before the release.
     #[doc(hidden)]
     pub at: Time,
-    /// The block after the release, if the records still have it.
+    /// The block after the release, if the records could be read and still have it.
     pub after: Option<BlockRow>,
+    /// Why the records could not be read after the release, if so: it is done in either case.
+    pub read_error: Option<String>,
     /// The blocks that were released with it, before the release: the same act had made them.
     pub members: Vec<BlockRow>,
     /// The blocks of the same act that are still active: the store does not have them as the
@@ -29,6 +31,8 @@ pub struct ReleasedBlock {
     pub remaining: Vec<BlockRow>,
     /// Whether the counters of the released keys were reset too.
     pub counters_reset: bool,
+    /// Why the counters were not reset although the call asked for it.
+    pub reset_error: Option<String>,
     /// Whether the release is on disk.
     pub durable: bool,
 }
@@ -81,14 +85,17 @@ impl App {
             };
             let before = released.ended.remove(index);
             // Read again: the release has moved the end of the block.
-            let after = app.read_records(move |records| records.block(id)).await?;
+            let after = app.read_records(move |records| records.block(id)).await;
+            let read_error = after.as_ref().err().map(ToString::to_string);
             Ok(ReleasedBlock {
                 before,
                 at,
-                after: after.map(|row| app.shown_block(row)),
+                after: after.ok().flatten().map(|row| app.shown_block(row)),
+                read_error,
                 members: released.ended,
                 remaining: released.remaining,
                 counters_reset: false,
+                reset_error: None,
                 durable: released.durable,
             })
         })
@@ -96,7 +103,8 @@ impl App {
     }
 
     /// As [`App::release`], and then clears the keys whose blocks ended: then their counters do not
-    /// block them again at the next check.
+    /// block them again at the next check. A reset that fails does not undo the release: see
+    /// [`ReleasedBlock::reset_error`].
     pub async fn release_and_reset(
         &self,
         by: &Operator<'_>,
@@ -113,9 +121,12 @@ impl App {
             let rows = std::iter::once(&released.before).chain(&released.members);
             let keys = rows.map(|row| row.subject.clone()).collect();
             // The blocks have ended in either case, and a second release could not find them.
-            if let Ok(durable) = app.reset_keys(&owned, keys).await {
-                released.counters_reset = true;
-                released.durable &= durable;
+            match app.reset_keys(&owned, keys).await {
+                Ok(durable) => {
+                    released.counters_reset = true;
+                    released.durable &= durable;
+                }
+                Err(error) => released.reset_error = Some(error.to_string()),
             }
             app.publish_change().await;
             Ok(released)
@@ -220,11 +231,16 @@ impl App {
     ) -> Result<AppError, AppError> {
         let now = self.now();
         let row = block.clone();
-        let (newest, members) = self
+        let read = self
             .read_records(move |records| {
                 Ok((records.block_of(row.subject.key)?, records.members(&row, now)?))
             })
-            .await?;
+            .await;
+        let (newest, members) = match read {
+            // The others were released, and the answer must name them.
+            Err(_) if !others.is_empty() => (None, Vec::new()),
+            read => read?,
+        };
         let later = newest.filter(|row| row.id != block.id && row.block.is_active(now, false));
         let done = match others {
             [] => "nothing was released".to_owned(),

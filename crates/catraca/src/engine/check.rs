@@ -3,6 +3,8 @@
 mod check_mode;
 mod check_plan;
 mod row_keys;
+#[cfg(all(feature = "records", feature = "shared"))]
+mod tier_peek;
 mod unsealed_check;
 
 use catraca_core::batch::{Batch, CheckReply, Reply, RowVerdict};

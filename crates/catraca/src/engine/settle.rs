@@ -1,5 +1,6 @@
 //! Settle: replaces the held units of a check by the real cost, and applies the ban rules.
 
+mod ban_places;
 mod settle_call;
 mod settle_events;
 mod settle_result;
@@ -26,6 +27,7 @@ use crate::event::Event;
 use crate::rule_set::RuleSet;
 use crate::settlement::{SettleState, Settlement};
 use crate::store::{Store, StoreError};
+use ban_places::BanPlaces;
 
 pub use settle_call::{CheckRef, Settle};
 
@@ -42,11 +44,11 @@ enum SettleProgress<'e, 's> {
     /// The ticket is in the store, under a reference of this subject.
     Recalling(Batch, &'e Subject<'s>),
     /// The ticket is known.
-    Settling(Box<PlannedSettle>),
+    Settling(Box<PlannedSettle<'e>>),
 }
 
 /// The batch of a settle, and after the reply to it, the reply.
-struct PlannedSettle {
+struct PlannedSettle<'e> {
     ticket: Ticket,
     /// The planned batch, with the whole limits.
     batch: Batch,
@@ -59,6 +61,7 @@ struct PlannedSettle {
     failed_conditions: SmallVec<[(PolicyId, u32); 1]>,
     body_truncated: bool,
     body_invalid: bool,
+    ban_places: BanPlaces<'e>,
     reply: Option<SettleReply>,
 }
 
@@ -165,11 +168,13 @@ impl<S> Engine<S> {
         namespace: &str,
         ticket: Ticket,
         outcome: &Outcome,
-    ) -> Result<Box<PlannedSettle>, Error> {
+    ) -> Result<Box<PlannedSettle<'_>>, Error> {
         let scope = self.scope(rules, namespace);
-        let in_ban_storm = |id| self.is_in_ban_storm(rules, id);
+        let mut ban_places = BanPlaces::new(&self.ban_storms);
+        let now = || self.clock.now();
+        let in_storm = |id| !ban_places.try_take(rules.catalog.policy(id), now);
         let selector = rules.selector(namespace);
-        let plan = plan_settle(&selector, &scope, &ticket, outcome, in_ban_storm)?;
+        let plan = plan_settle(&selector, &scope, &ticket, outcome, in_storm)?;
         let SettlePlan { batch, rows, failed_conditions, body_truncated, body_invalid } = plan;
         Ok(Box::new(PlannedSettle {
             ticket,
@@ -180,6 +185,7 @@ impl<S> Engine<S> {
             failed_conditions,
             body_truncated,
             body_invalid,
+            ban_places,
             reply: None,
         }))
     }
@@ -202,15 +208,6 @@ impl<S> Engine<S> {
             }
         }
         Ok(ticket)
-    }
-
-    fn is_in_ban_storm(&self, rules: &RuleSet, id: PolicyId) -> bool {
-        let policy = rules.catalog.policy(id);
-        // Reads no clock and takes no lock for policies without `ban_storm`.
-        policy.ban_storm.is_some() && {
-            let now = self.clock.now();
-            self.ban_storms.lock().get(&policy.name).is_some_and(|storm| storm.is_active(now))
-        }
     }
 }
 
@@ -251,8 +248,10 @@ impl<S> Exchange for SettleExchange<'_, '_, S> {
         settlement.body_truncated = planned.body_truncated && !is_expired;
         settlement.body_invalid = planned.body_invalid && !is_expired;
         if settlement.state == SettleState::Applied {
-            self.push_events(planned, reply, events);
+            let banning = self.push_events(planned, reply, events);
+            self.count_bans(&banning, settlement.at, events);
         }
+        self.give_back_places();
         Ok(settlement)
     }
 
@@ -295,7 +294,7 @@ impl<S> SettleExchange<'_, '_, S> {
     }
 }
 
-impl PlannedSettle {
+impl PlannedSettle<'_> {
     fn next_batch(&self) -> Option<&Batch> {
         if self.reply.is_some() {
             return None;

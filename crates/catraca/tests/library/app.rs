@@ -13,6 +13,7 @@ mod helpers;
 mod incomplete_answers;
 mod inspect;
 mod no_records;
+mod releases;
 mod reload;
 mod shadow_settles;
 mod undeclared_gates;

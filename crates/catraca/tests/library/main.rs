@@ -6,6 +6,7 @@
 
 #[cfg(all(feature = "records", feature = "locks", feature = "shared"))]
 mod app;
+mod ban_storm;
 mod gate_handle;
 mod limiter;
 mod memory;

@@ -1551,6 +1551,17 @@ export interface components {
             /** Format: int64 */
             retry_after_ms: number | null;
             /**
+             * @description What a request needs to be counted in this row: names with their accepted values. The row is that of a tier with a counter of its own. Absent for the row that the attributes select.
+             * @example {
+             *       "method": [
+             *         "POST"
+             *       ]
+             *     }
+             */
+            tier?: {
+                [key: string]: string[];
+            } | null;
+            /**
              * Format: int64
              * @description The length of the limit's window, or how long an empty bucket takes to fill; absent if nothing is counted.
              * @example 900000
@@ -1563,6 +1574,8 @@ export interface components {
         Inspection: {
             /** @description The active blocks that name a value of the subject, newest first. */
             blocks: components["schemas"]["Block"][];
+            /** @description The last ten blocks that named a value of the subject and have ended, the last one first. */
+            ended_blocks: components["schemas"]["Block"][];
             /** @description The facts about the values of the subject. */
             facts: {
                 [key: string]: string;
@@ -1577,7 +1590,7 @@ export interface components {
             more_blocks: boolean;
             /** @example default */
             namespace: string;
-            /** @description Every policy that applies to these attributes, as a check of cost one would see it. */
+            /** @description Every policy that applies to these attributes, as a check of cost one would see it. A tier with a counter of its own, which the attributes neither select nor exclude, is a row too. */
             policies: components["schemas"]["InspectedPolicy"][];
             /**
              * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
@@ -2404,10 +2417,12 @@ export interface components {
         ReleasedBlock: {
             /** @description The block before the release. */
             block: components["schemas"]["Block"];
-            /** @description Whether the counters were reset too. */
+            /** @description Whether the counters were reset too. If `reset_counters` was true and this is false, the reset failed, and `note` says why; the release is done. */
             counters_reset: boolean;
             /** @description Whether it is on disk. */
             durable: boolean;
+            /** @description Why `until` is unknown; absent if the records could be read after the release. */
+            incomplete?: string | null;
             /** @description The blocks that were released with it: the same act had made them. */
             members: components["schemas"]["BlockMember"][];
             /**
@@ -2421,7 +2436,7 @@ export interface components {
             remaining: components["schemas"]["BlockMember"][];
             /**
              * Format: date-time
-             * @description When it ended.
+             * @description When it ended; null if the records could not be read after the release.
              * @example 2026-01-31T12:00:00Z
              */
             until: string | null;

@@ -128,7 +128,7 @@ impl PolicyBuilder {
         self
     }
 
-    /// After so many bans within the span, the rules run in shadow mode for a while.
+    /// After so many settles that ban within the span, the rules run in shadow mode for a while.
     #[must_use]
     pub fn ban_storm(mut self, bans: i64, per: Duration) -> Self {
         self.table.set("ban_storm", rate(bans, per.into()));

@@ -124,7 +124,8 @@ static OTHER_FIELDS: [FieldSchema; 19] = [
         "ban_storm",
         ValueSchema::Rate,
         "after so many bans within the time, the rules run in shadow mode for 10 minutes, with a \
-             warning in the log and a metric",
+             warning in the log and a metric; a settle that bans counts once, however many keys it \
+             blocks",
     ),
     FieldSchema::new(
         "watch",

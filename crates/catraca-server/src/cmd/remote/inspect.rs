@@ -9,7 +9,7 @@ use crate::args::InspectArgs;
 use crate::client::Client;
 use crate::exit::Exit;
 
-/// Prints policies, the list that decides, facts and blocks.
+/// Prints policies, the list that decides, facts, active blocks and the last that have ended.
 pub fn run(args: &InspectArgs) -> Result<Exit> {
     let body =
         object([("subject", Some(subject(&args.subject)?)), ("namespace", text(&args.namespace))]);
@@ -30,7 +30,7 @@ fn inspection_text(found: &Value) -> String {
         let passes = if row["allowed"] == true { "yes" } else { "no" };
         let until = &row["blocked_until"];
         vec![
-            cell(&row["policy"]),
+            cell(&row["policy"]) + &tier_text(&row["tier"]),
             cell(&row["limit"]),
             cell(&row["remaining"]),
             passes.to_owned(),
@@ -43,8 +43,31 @@ fn inspection_text(found: &Value) -> String {
     if !facts.is_empty() {
         parts.push(format!("facts: {}", facts.join(", ")));
     }
+    parts.push(blocks_text(&found["blocks"], "There are no active blocks."));
+    if found["more_blocks"] == true {
+        let more = "There are more: `catraca blocks list ATTRIBUTE=VALUE --all` lists all of them.";
+        parts.push(more.to_owned());
+    }
+    if found["ended_blocks"].as_array().is_some_and(|ended| !ended.is_empty()) {
+        let ended = blocks_text(&found["ended_blocks"], "");
+        parts.push(format!("These blocks have ended:\n\n{ended}"));
+    }
+    parts.join("\n\n") + scope_hint(found)
+}
+
+/// What a request needs to be counted in the row of a tier, such as ` (method=POST)`.
+fn tier_text(tier: &Value) -> String {
+    let Some(tier) = tier.as_object() else { return String::new() };
+    let names = tier.iter().map(|(name, values)| {
+        let values = values.as_array().into_iter().flatten().map(cell).collect::<Vec<_>>();
+        format!("{name}={}", values.join("|"))
+    });
+    format!(" ({})", names.collect::<Vec<_>>().join(", "))
+}
+
+fn blocks_text(blocks: &Value, none: &str) -> String {
     let heads = ["block", "policy", "subject", "until", "origin", "level", "reason", "by"];
-    parts.push(rows(&heads, &[5], &found["blocks"], "There are no active blocks.", |row| {
+    rows(&heads, &[5], blocks, none, |row| {
         vec![
             id(&row["id"]),
             cell(&row["policy"]),
@@ -55,12 +78,7 @@ fn inspection_text(found: &Value) -> String {
             cell(&row["reason"]),
             cell(&row["by"]),
         ]
-    }));
-    if found["more_blocks"] == true {
-        let more = "There are more: `catraca blocks list ATTRIBUTE=VALUE --all` lists all of them.";
-        parts.push(more.to_owned());
-    }
-    parts.join("\n\n") + scope_hint(found)
+    })
 }
 
 /// The entry that decides, in one line.

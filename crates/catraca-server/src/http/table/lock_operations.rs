@@ -141,7 +141,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
             ..lock_docs(
                 "locks",
                 "List active leases",
-                "Oldest first. A `lease_id` is never shown; operators end a lease by its fence.",
+                "Oldest first. A `lease_id` is never shown; operators end a lease by its fence. \
+                 A key that is bound to no namespace sees those of all keys, and those that the \
+                 node has used for locks since its start, also if their keys were removed.",
             )
         },
     },

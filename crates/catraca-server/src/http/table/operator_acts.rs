@@ -62,7 +62,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
             tag: OperationTag::BlocksAndLists,
             summary: "Show all there is to know of a subject",
             description: "The policies that apply with what is left of them, the list that \
-                          decides, facts, and active blocks. Changes nothing.",
+                          decides, facts, active blocks and the last ten that have ended. Changes \
+                          nothing.",
             query: &[],
             responses: &[ok_json(schema_of::<inspect::InspectionBody<'static>>)],
             error_codes: &[

@@ -4,14 +4,19 @@
 //! The bounds of connections and of the time that rules take are in `connections` and
 //! `large_settles` too: they hold for all callers.
 
+mod attempts;
 mod exhaustion;
 mod floods;
 mod timing;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use catraca_server::http::table::endpoints;
 use serde_json::{Value, json};
+
+use attempts::{Attempt, ExpectedAnswer, ShopState};
 
 use crate::keys::{Key, keygen};
 use crate::raw_connection::{HttpResponse, JSON};
@@ -109,123 +114,124 @@ fn shop_entry() -> Value {
     json!({ "attribute": "customer", "value": CUSTOMER, "namespace": "shop" })
 }
 
-/// Calls that would see or change what the shop has: a block, a ticket, a reference and a lease.
-fn attempts(id: &str, subject: &Value, ticket: &Value, lease: &Value) -> Vec<(String, String)> {
-    let in_shop = |body: Value| {
-        let mut body = body;
-        body["namespace"] = "shop".into();
-        body.to_string()
-    };
-    let outcome = json!({ "status": 200, "cost": 1 });
-    let login = json!({ "policy": "login", "subject": subject });
-    vec![
-        ("GET /v1/blocks?namespace=shop".to_owned(), String::new()),
-        (format!("GET /v1/blocks/{id}"), String::new()),
-        (format!("DELETE /v1/blocks/{id}"), json!({ "why": "mine" }).to_string()),
-        (
-            "POST /v1/blocks".to_owned(),
-            in_shop(json!({
-                "policy": "login", "subject": subject, "for": "1h"
-            })),
-        ),
-        ("POST /v1/reset".to_owned(), in_shop(login)),
-        ("POST /v1/inspect".to_owned(), in_shop(json!({ "subject": subject }))),
-        (
-            "POST /v1/peek?namespace=shop".to_owned(),
-            json!({ "gate": "login", "subject": subject }).to_string(),
-        ),
-        ("POST /v1/settle".to_owned(), json!({ "ticket": ticket, "outcome": outcome }).to_string()),
-        (
-            "POST /v1/settle".to_owned(),
-            json!({ "ref": "E1", "subject": subject, "outcome": outcome }).to_string(),
-        ),
-        (format!("DELETE /v1/locks/{}", lease["fence"]), json!({ "reason": "mine" }).to_string()),
-        ("POST /v1/locks/renew".to_owned(), json!({ "lease_id": "0".repeat(32) }).to_string()),
-        ("GET /v1/blocklist?namespace=shop".to_owned(), String::new()),
-        ("POST /v1/blocklist".to_owned(), in_shop(entry())),
-        ("POST /v1/allowlist".to_owned(), json!([entry_of("invented"), shop_entry()]).to_string()),
-        ("DELETE /v1/blocklist".to_owned(), in_shop(entry())),
-        // The entry of the shop is not one of this namespace, nor is the one of all.
-        ("DELETE /v1/blocklist".to_owned(), entry().to_string()),
-        ("DELETE /v1/blocklist".to_owned(), entry_of("of-all").to_string()),
-        ("GET /v1/facts?namespace=shop".to_owned(), String::new()),
-        (format!("GET /v1/facts/customer/{CUSTOMER}?namespace=shop"), String::new()),
-        (format!("GET /v1/facts/customer/{CUSTOMER}"), String::new()),
-        (
-            format!("PUT /v1/facts/customer/{CUSTOMER}"),
-            in_shop(json!({ "facts": { "plan": "none" } })),
-        ),
-        (format!("DELETE /v1/facts/customer/{CUSTOMER}"), in_shop(json!({}))),
-        (format!("DELETE /v1/facts/customer/{CUSTOMER}"), String::new()),
-        ("DELETE /v1/facts/customer/of-all".to_owned(), String::new()),
-        ("PUT /v1/policies/login/mode".to_owned(), json!({ "mode": "off" }).to_string()),
-        ("POST /v1/config/reload".to_owned(), String::new()),
-        ("GET /v1/audit?namespace=shop".to_owned(), String::new()),
-        ("GET /v1/config".to_owned(), String::new()),
-        ("POST /v1/privacy/export".to_owned(), json!({ "subject": subject }).to_string()),
-    ]
+/// What only the shop and its operators have sent.
+const PLAN: &str = "gold-of-the-shop";
+
+/// Gives the shop a block, an open check, entries, facts, a lock and a slot.
+fn set_up_shop(all: &Tenants) -> ShopState {
+    let subject = json!({ "customer": CUSTOMER });
+    let block = json!({ "policy": "login", "subject": subject, "for": "1h", "namespace": "shop" });
+    let block = all.post(&all.operator, "/v1/blocks", &block)["blocks"][0]["id"].clone();
+    let check = json!({ "gate": "spend", "subject": subject, "ref": "E1" });
+    let ticket = all.post(&all.shop, "/v1/check", &check)["ticket"].clone();
+    all.post(&all.operator, "/v1/blocklist", &shop_entry());
+    all.post(&all.operator, "/v1/blocklist", &entry_of("of-all"));
+    let plan = json!({ "facts": { "plan": PLAN }, "namespace": "shop" });
+    for (customer, body) in [(CUSTOMER, plan), ("of-all", json!({ "facts": { "plan": PLAN } }))] {
+        let call = format!("PUT /v1/facts/customer/{customer}");
+        let set = send(&all.server, &all.operator, &call, &body.to_string());
+        assert_eq!(set.status, 200, "{}", set.body);
+    }
+    let lease = all.post(&all.shop, "/v1/locks/acquire", &attempts::lock());
+    let slot = all.post(&all.shop, "/v1/slots/hold", &attempts::slot());
+    ShopState { block: block.as_str().unwrap().to_owned(), ticket, lease, slot }
 }
 
-/// The lists and reports that an operator of the other namespace may read.
-fn assert_lists_hide_the_shop(all: &Tenants) {
-    let lists = ["GET /v1/blocklist", "GET /v1/allowlist", "GET /v1/facts"];
-    let rest = ["GET /v1/audit", "GET /v1/stats", "GET /v1/stats/actions"];
-    let blocks = ["GET /v1/blocks", "GET /v1/blocks?state=all", "GET /v1/stats/top-blocked"];
-    for call in blocks.iter().chain(&lists).chain(&rest).chain(&["GET /v1/locks"]) {
-        let answer = send(&all.server, &all.hostile_admin, call, "");
-        assert_eq!(answer.status, 200, "{call}: {}", answer.body);
-        let hidden = [CUSTOMER, "order-7", "of-all"];
-        assert!(!hidden.iter().any(|name| answer.body.contains(name)), "{call}: {}", answer.body);
+/// Sends an attempt with a key of the hostile tenant.
+fn try_attempt(all: &Tenants, shop: &ShopState, key: &Key, attempt: &Attempt) {
+    let Attempt { endpoint, call, body, expected } = attempt;
+    let answer = send(&all.server, key, call, body);
+    println!("{call}: {} {expected:?}", answer.status);
+    let seen = &answer.body;
+    assert!(answer.status < 500, "{call}: {answer:?}");
+    if answer.status >= 400 && !endpoint.starts_with("ANY") {
+        let code = answer.json()["code"].clone();
+        // Such a call would be refused of the shop, too.
+        let is_malformed = ["bad-field", "bad-json", "bad-query", "bad-lock", "bad-instant"];
+        assert!(!is_malformed.iter().any(|malformed| code == *malformed), "{call}: {seen}");
     }
+    // These answer with 200 if there is nothing to do.
+    let done = [
+        ("POST /v1/credit", "applied"),
+        ("POST /v1/locks/release", "released"),
+        ("POST /v1/slots/cancel", "released"),
+    ];
+    for (_, field) in done.iter().filter(|(of, _)| of == endpoint) {
+        assert_eq!(answer.json()[*field], false, "{call}: {seen}");
+    }
+    let is_admin = std::ptr::eq(key, &all.hostile_admin);
+    let secrets = [shop.block.as_str(), PLAN, "of-all"];
+    assert!(!secrets.iter().any(|secret| seen.contains(secret)), "{call}: {seen}");
+    let names = [CUSTOMER, attempts::ORDER, attempts::CHAIR];
+    let has_names = names.iter().any(|name| seen.contains(name));
+    match expected {
+        ExpectedAnswer::Refusal => {
+            assert!(answer.status >= 400 && !has_names, "{call} {body}: {answer:?}")
+        }
+        ExpectedAnswer::NothingOfTheShop => {
+            assert!(!has_names && (answer.status == 200 || !is_admin), "{call}: {answer:?}");
+            // The documents of the API have examples.
+            let is_document = call.contains("/docs") || call.contains("/openapi");
+            assert!(is_document || !seen.contains("\"shop\""), "{call}: {seen}");
+        }
+        // The other key of the tenant may have the lock or the slot.
+        ExpectedAnswer::OwnNamespace if is_admin && !endpoint.starts_with("ANY") => {
+            assert!([200, 409].contains(&answer.status), "{call} {body}: {answer:?}");
+        }
+        ExpectedAnswer::OwnNamespace => {}
+    }
+}
+
+#[test]
+fn every_call_has_an_attempt_of_a_hostile_tenant() {
+    let nothing = Value::Null;
+    let shop = ShopState {
+        block: String::new(),
+        ticket: nothing.clone(),
+        lease: nothing.clone(),
+        slot: nothing,
+    };
+    let tried = attempts::all(&shop);
+    let tried: BTreeSet<&str> = tried.iter().map(|attempt| attempt.endpoint).collect();
+    let exempt = BTreeSet::from(attempts::EXEMPT.map(|(endpoint, _)| endpoint));
+    assert!(tried.is_disjoint(&exempt), "{exempt:?}");
+    let named: BTreeSet<&str> = tried.union(&exempt).copied().collect();
+    let rows: Vec<String> = endpoints().map(|row| format!("{} {}", row.method, row.path)).collect();
+    let rows: BTreeSet<&str> = rows.iter().map(String::as_str).collect();
+    let missing: Vec<_> = rows.difference(&named).collect();
+    assert!(missing.is_empty(), "no attempt in `attempts.rs` for {missing:?}");
+    let unknown: Vec<_> = named.difference(&rows).collect();
+    assert!(unknown.is_empty(), "the table has no {unknown:?}");
 }
 
 #[test]
 fn a_tenant_sees_and_changes_nothing_of_another() {
     let all = Tenants::start();
+    let shop = set_up_shop(&all);
     let subject = json!({ "customer": CUSTOMER });
-    let block = json!({ "policy": "login", "subject": subject, "for": "1h", "namespace": "shop" });
-    let id = all.post(&all.operator, "/v1/blocks", &block)["blocks"][0]["id"].clone();
-    let id = id.as_str().unwrap();
-    let check = json!({ "gate": "spend", "subject": subject, "ref": "E1" });
-    let ticket = all.post(&all.shop, "/v1/check", &check)["ticket"].clone();
-    all.post(&all.operator, "/v1/blocklist", &shop_entry());
-    all.post(&all.operator, "/v1/blocklist", &entry_of("of-all"));
-    let gold = json!({ "facts": { "plan": "gold" }, "namespace": "shop" });
-    for (customer, body) in [(CUSTOMER, gold), ("of-all", json!({ "facts": { "plan": "gold" } }))] {
-        let call = format!("PUT /v1/facts/customer/{customer}");
-        let set = send(&all.server, &all.operator, &call, &body.to_string());
-        assert_eq!(set.status, 200, "{}", set.body);
-    }
-    let lock = json!({ "kind": "payment", "key": "order-7", "ttl_ms": 60_000 });
-    let lease = all.post(&all.shop, "/v1/locks/acquire", &lock);
-
-    let attempts = attempts(id, &subject, &ticket, &lease);
-    let outcome = json!({ "status": 200, "cost": 1 });
-    let login = json!({ "policy": "login", "subject": subject });
-    for (call, body) in &attempts {
+    let balance = || {
+        let bucket = all.post(&all.shop, "/v1/buckets/spend", &json!({ "subject": subject }));
+        bucket["available"].as_i64().unwrap_or_else(|| panic!("{bucket}"))
+    };
+    let before = balance();
+    for attempt in &attempts::all(&shop) {
         for key in [&all.hostile, &all.hostile_admin] {
-            let answer = send(&all.server, key, call, body);
-            println!("{call}: {} {}", answer.status, answer.problem_code());
-            assert!((400..500).contains(&answer.status), "{call} {body}: {answer:?}");
-            assert!(!answer.body.contains(CUSTOMER), "{call}: {}", answer.body);
+            try_attempt(&all, &shop, key, attempt);
         }
     }
-    assert_lists_hide_the_shop(&all);
-    let credit = json!({ "ref": "E1", "event": "payment", "subject": subject });
-    assert_eq!(all.post(&all.hostile, "/v1/credit", &credit)["applied"], false);
-    // The same names are free in another namespace, and change nothing in this one.
-    all.post(&all.hostile, "/v1/locks/acquire", &lock);
-    all.post(&all.hostile_admin, "/v1/reset", &login);
-    all.post(&all.hostile_admin, "/v1/allowlist", &entry());
-    all.post(&all.hostile_admin, "/v1/blocklist", &json!({ "range": "0.0.0.0/0" }));
-    all.post(&all.hostile_admin, "/v1/blocklist", &entry_of("of-the-shop-too"));
+    assert_eq!(balance(), before);
     // Callers may not send the name of a fact; those of the shop send this one.
     let region = json!({ "facts": { "region": "x", "plan": "none" } }).to_string();
     let call = format!("PUT /v1/facts/customer/{CUSTOMER}");
     assert_eq!(send(&all.server, &all.hostile_admin, &call, &region).status, 200);
+    assert_shop_is_unchanged(&all, &shop);
+}
 
+fn assert_shop_is_unchanged(all: &Tenants, shop: &ShopState) {
+    let subject = json!({ "customer": CUSTOMER });
+    let outcome = json!({ "status": 200, "cost": 1 });
     let listed = send(&all.server, &all.operator, "GET /v1/blocks?namespace=shop", "");
-    assert!(listed.body.contains(id), "{}", listed.body);
+    assert!(listed.body.contains(&shop.block), "{}", listed.body);
     let denied = all.post(&all.shop, "/v1/check", &json!({ "gate": "login", "subject": subject }));
     assert_eq!(denied["reason"], "blocklisted", "{denied}");
     let without_lists = json!({ "gate": "login", "subject": subject, "lists": false });
@@ -236,12 +242,14 @@ fn a_tenant_sees_and_changes_nothing_of_another() {
     assert_eq!(passed["reason"], "ok", "{passed}");
     let call = format!("GET /v1/facts/customer/{CUSTOMER}?namespace=shop");
     let facts = send(&all.server, &all.operator, &call, "").json();
-    assert_eq!(facts["facts"], json!({ "plan": "gold" }));
-    let settled =
-        all.post(&all.shop, "/v1/settle", &json!({ "ticket": ticket, "outcome": outcome }));
+    assert_eq!(facts["facts"], json!({ "plan": PLAN }));
+    let settle = json!({ "ticket": shop.ticket, "outcome": outcome });
+    let settled = all.post(&all.shop, "/v1/settle", &settle);
     assert_eq!(settled["state"], "settled", "{settled}");
-    let renew = json!({ "lease_id": lease["lease_id"] });
+    let renew = json!({ "lease_id": shop.lease["lease_id"] });
     all.post(&all.shop, "/v1/locks/renew", &renew);
+    let confirm = json!({ "lease_id": shop.slot["lease_id"] });
+    all.post(&all.shop, "/v1/slots/confirm", &confirm);
 }
 
 /// Fills every pool of memory from one namespace.

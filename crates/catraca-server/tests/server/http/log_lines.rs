@@ -63,3 +63,28 @@ fn conditions_that_always_fail_are_counted_and_logged_by_policy() {
         "{log}"
     );
 }
+
+/// A name is logged once, with the declared one that it may be meant for. A name that is like none
+/// is not logged: any text of a caller may contain what must not be in a log.
+#[test]
+fn an_undeclared_gate_is_logged_once_with_the_nearest_name() {
+    let file = catalog_file(
+        "default = 'rest'\n[policy.rest]\nby = ['ip']\nwindow = '99 per 1m'\n\
+         [policy.login]\nby = ['ip']\nwindow = '99 per 1m'\n",
+    );
+    let server = TestServer::from_file(&file);
+    for gate in ["logn", "login", "logn", "export_report", "logn"] {
+        let check = format!(r#"{{"gate":"{gate}","subject":{{"ip":"198.51.100.7"}}}}"#);
+        assert_eq!(server.json("/v1/check", &check).1["allowed"], true);
+    }
+    server.signal("TERM");
+    let (_, log) = server.wait_for_exit();
+    let lines: Vec<&str> =
+        log.lines().filter(|line| line.contains("that the catalog does not declare")).collect();
+    let [misspelt, other] = &lines[..] else { panic!("one line for each name: {log}") };
+    assert!(lines.iter().all(|line| line.contains("WARN")), "{log}");
+    let words = [r#"gate="logn""#, r#"nearest="login""#, "the default policy decides"];
+    assert!(words.iter().all(|word| misspelt.contains(word)), "{misspelt}");
+    assert!(other.contains("`catraca stats` lists its name"), "{other}");
+    assert!(!log.contains("export_report"), "{log}");
+}

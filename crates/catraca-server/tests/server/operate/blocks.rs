@@ -108,16 +108,16 @@ fn somebody_else_behind_the_same_address_stays_blocked() {
     assert_eq!(run_ok(&server, &["blocks", "list"]).trim(), "There are no active blocks.");
 }
 
-/// Runs `catraca blocks release` at a terminal, where an operator types `answer`.
-fn release_at_a_terminal(server: &TestServer, id: &str, answer: &str) -> CliOutput {
+/// Runs `catraca blocks release` at a terminal, where an operator types these lines.
+fn release_at_a_terminal(server: &TestServer, which: &str, lines: &str) -> CliOutput {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
     let name = ptsname(&terminal, Vec::new()).unwrap();
     let stdin = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    let mut release = command(&url(server), &["blocks", "release", id]);
+    let mut release = command(&url(server), &["blocks", "release", which]);
     let child = release.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    File::from(terminal.try_clone().unwrap()).write_all(format!("{answer}\n").as_bytes()).unwrap();
+    File::from(terminal.try_clone().unwrap()).write_all(format!("{lines}\n").as_bytes()).unwrap();
     CliOutput::new(child.wait_with_output().unwrap())
 }
 
@@ -149,6 +149,32 @@ fn a_release_at_a_terminal_lists_the_members_of_a_ban_and_asks() {
     }
 }
 
+/// Regression: after `y` and then `n` it said that nothing was released.
+#[test]
+fn a_release_that_is_stopped_says_what_was_released_before() {
+    let ban = "each = ['customer', 'device']\n\
+               ban = [ { when = 'status == 403', for = '1h', reason = 'refused' } ]\n";
+    let server = TestServer::with_catalog(&format!(
+        "[policy.pay]\n{ban}[policy.order]\n{ban}[attribute.customer]\n[attribute.device]\n"
+    ));
+    for (policy, device) in [("pay", "device=d-1"), ("order", "device=d-2")] {
+        let checked = json(&server, &["check", policy, "customer=c-7", device]);
+        let ticket = checked["ticket"].as_str().unwrap();
+        run_ok(&server, &["settle", "--ticket", ticket, "--status", "403"]);
+    }
+    let output = release_at_a_terminal(&server, "customer=c-7", "y\nn");
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert_eq!(output.out.matches("released customer=c-7").count(), 1, "{output:?}");
+    assert!(!output.err.contains("nothing was released"), "{}", output.err);
+    let left = json(&server, &["blocks", "list"]);
+    let [left] = &left["blocks"].as_array().unwrap()[..] else { panic!("one act is left: {left}") };
+    assert_eq!(left["members"].as_array().map(Vec::len), Some(1), "{left}");
+    let row = json(&server, &["blocks", "list", "customer=c-7"]);
+    let id = row["blocks"][0]["id"].as_str().unwrap();
+    let words = format!("were released, 2 in all, and these were not: {id};");
+    assert!(output.err.contains(&words), "{}", output.err);
+}
+
 #[test]
 fn a_release_says_that_the_window_is_still_full() {
     let server = start_server();
@@ -158,6 +184,30 @@ fn a_release_says_that_the_window_is_still_full() {
     assert_eq!(run(&server, &["check", "login", IP]).code, Some(1));
     run_ok(&server, &["reset", "login", IP]);
     assert_eq!(run(&server, &["check", "login", IP]).code, Some(0));
+}
+
+/// Regression: a customer that the counter of a tier denied was shown as free.
+#[test]
+fn an_inspection_shows_counters_of_tiers_and_blocks_that_have_ended() {
+    let server = start_server();
+    while run(&server, &["check", "api", CUSTOMER, "plan=gold"]).code == Some(0) {}
+    run_ok(&server, &["blocks", "add", "api", CUSTOMER, "--for", "1h", "--reason", "case 7"]);
+    let active = run_ok(&server, &["inspect", CUSTOMER]);
+    assert!(active.contains("case 7") && !active.contains("have ended"), "{active}");
+    run_ok(&server, &["blocks", "release", CUSTOMER]);
+    let shown = run_ok(&server, &["inspect", CUSTOMER]);
+    let passes = |policy: &str| {
+        let mut lines = shown.lines().filter_map(|line| line.trim_start().strip_prefix(policy));
+        lines.next().unwrap().split_whitespace().nth(2).unwrap().to_owned()
+    };
+    assert_eq!((&*passes("api "), &*passes("api (plan=gold) ")), ("yes", "no"), "{shown}");
+    let (active, ended) = shown.split_once("These blocks have ended").unwrap();
+    assert!(active.contains("There are no active blocks.") && !active.contains("case 7"));
+    assert!(ended.contains("case 7"), "{shown}");
+    let found = json(&server, &["inspect", CUSTOMER]);
+    assert_eq!(found["policies"][0].get("tier"), None, "{found}");
+    assert_eq!(found["policies"][1]["tier"].to_string(), r#"{"plan":["gold"]}"#, "{found}");
+    assert_eq!(found["ended_blocks"][0]["reason"], "case 7", "{found}");
 }
 
 #[test]

@@ -106,6 +106,28 @@ fn nothing_that_is_answered_can_move_the_cursor() {
     assert!(!output.err.contains('\u{1b}'), "{:?}", output.err);
 }
 
+/// Regression: the error of a reset after a release was dropped, and the command exited with 0.
+#[test]
+fn a_release_whose_counters_could_not_be_reset_says_so_and_is_1() {
+    let body = "{\"released\":true,\
+                \"block\":{\"id\":\"7\",\"policy\":\"pay\",\"origin\":\"excess\",\
+                \"subject\":{\"ip\":\"192.0.2.1\"}},\"members\":[],\"remaining\":[],\
+                \"counters_reset\":false,\"note\":\"redis is unreachable\",\"until\":null,\
+                \"incomplete\":\"its end is unknown\",\"durable\":true}";
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).leak();
+    for (more, code) in [(&["--reset"][..], 1), (&[], 0)] {
+        let (url, thread) = foreign_server(answer);
+        let args = [&["blocks", "release", "7"], more].concat();
+        let output = CliOutput::new(command(&url, &args).output().unwrap());
+        thread.join().unwrap();
+        assert_eq!(output.code, Some(code), "{output:?}");
+        assert!(output.out.starts_with("released ip=192.0.2.1 from pay"), "{output:?}");
+        assert!(output.err.contains("its end is unknown"), "{output:?}");
+        assert_eq!(output.err.contains("redis is unreachable"), code == 1, "{output:?}");
+        assert_eq!(output.out.contains("`--reset` clears both"), code == 0, "{output:?}");
+    }
+}
+
 #[test]
 fn a_server_without_records_says_what_it_lacks() {
     let thread = TestServer::demo();

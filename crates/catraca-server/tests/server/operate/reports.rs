@@ -1,6 +1,7 @@
 //! The operators' queries: stats, audit, config, whoami, privacy.
 
 use crate::operate::helpers::{CUSTOMER, IP, json, run, run_ok, start_server};
+use crate::test_server::TestServer;
 
 #[test]
 fn totals_add_up_on_a_table_too() {
@@ -26,6 +27,25 @@ fn totals_add_up_on_a_table_too() {
     assert_eq!(run_ok(&server, &["stats", "callers"]), "No program has sent its name.\n");
     run(&server, &["stats", "callers", "--last", "1h"]).assert_exit(2, &["interval"]);
     run(&server, &["stats", "luck"]).assert_exit(2, &["luck"]);
+}
+
+#[test]
+fn undeclared_gates_that_checks_named_are_listed() {
+    let server = TestServer::with_catalog(
+        "default = 'rest'\n[policy.rest]\nby = ['ip']\nwindow = '99 per 1m'\n\
+         [policy.login]\nby = ['ip']\nwindow = '99 per 1m'\n",
+    );
+    let heading = "Gates that the catalog does not declare";
+    run_ok(&server, &["check", "login", IP]);
+    assert_eq!(json(&server, &["stats"])["unlisted_gates"].to_string(), "[]");
+    assert!(!run_ok(&server, &["stats"]).contains(heading));
+    for gate in ["logn", "export_report", "logn"] {
+        run_ok(&server, &["check", gate, IP]);
+    }
+    let stats = json(&server, &["stats"]);
+    assert_eq!(stats["unlisted_gates"].to_string(), r#"["export_report","logn"]"#);
+    let stats = run_ok(&server, &["stats"]);
+    assert!(stats.contains(&format!("{heading}: export_report, logn\n")), "{stats}");
 }
 
 #[test]

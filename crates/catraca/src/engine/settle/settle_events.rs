@@ -4,11 +4,12 @@ use catraca_core::batch::{RowSettlement, SettleReply, SettleRow};
 use catraca_core::cell::block::{Block, Origin};
 use catraca_core::digest::Key;
 use catraca_core::limit::Limit;
-use catraca_core::policy::Policy;
+use catraca_core::policy::{Policy, PolicyId};
 use catraca_core::ticket::TicketRow;
 use catraca_core::time::Time;
+use smallvec::SmallVec;
 
-use super::{PlannedSettle, SettleExchange};
+use super::{PlannedSettle, SettleExchange, SettleProgress};
 use crate::engine::exchange::Events;
 use crate::event::{BlockEvent, DebtEvent, Event, SubjectKey};
 
@@ -27,19 +28,24 @@ struct AppliedRow<'a> {
     at: Time,
 }
 
+/// The policies under which a settle has banned.
+type BanningPolicies = SmallVec<[PolicyId; 1]>;
+
 impl<S> SettleExchange<'_, '_, S> {
+    /// Pushes the events of the rows. Returns the policies under which the settle has banned.
     pub(super) fn push_events(
         &self,
-        settle: &PlannedSettle,
+        settle: &PlannedSettle<'_>,
         reply: &SettleReply,
         events: &mut Events,
-    ) {
+    ) -> BanningPolicies {
+        let mut banning = BanningPolicies::new();
         for (id, count) in &settle.failed_conditions {
             let at = self.engine.now();
             let policy = self.rules.catalog.policy(*id).name.clone();
             events.push(Event::ConditionsFailed { at, policy, count: *count });
         }
-        let SettleReply::Settled { now, rows, blocks, .. } = reply else { return };
+        let SettleReply::Settled { now, rows, blocks, .. } = reply else { return banning };
         let planned_rows = &settle.settle_batch().rows;
         // The blocks of one settle are one act, as those of one check are: bans, excess blocks and
         // those that the upstream asks for. Who releases one of them releases the caller.
@@ -67,18 +73,29 @@ impl<S> SettleExchange<'_, '_, S> {
             row.push_debt(events);
             row.push_low_water(events);
             row.push_watched_ratio(events);
-            if result.started == Some(Origin::Ban) {
-                self.count_ban(policy, *now, events);
+            // One act, however many keys of an `each` policy it blocks.
+            if result.started == Some(Origin::Ban) && !banning.contains(id) {
+                banning.push(*id);
             }
+        }
+        banning
+    }
+
+    /// Gives back the places that did not become bans: the exchange can outlive its answer.
+    pub(super) fn give_back_places(&mut self) {
+        if let SettleProgress::Settling(settle) = &mut self.progress {
+            settle.ban_places.give_back();
         }
     }
 
-    fn count_ban(&self, policy: &Policy, now: Time, events: &mut Events) {
-        let Some(limit) = policy.ban_storm else { return };
-        let mut storms = self.engine.ban_storms.lock();
-        let begins = storms.entry(policy.name.clone()).or_default().record_ban(limit, now);
-        if begins {
-            events.push(Event::BanStorm { at: now, policy: policy.name.clone() });
+    /// Counts the bans of the settle towards `ban_storm`.
+    pub(super) fn count_bans(&mut self, banning: &[PolicyId], now: Time, events: &mut Events) {
+        let SettleProgress::Settling(settle) = &mut self.progress else { return };
+        for id in banning {
+            let policy = self.rules.catalog.policy(*id);
+            if settle.ban_places.record_ban(policy, now) {
+                events.push(Event::BanStorm { at: now, policy: policy.name.clone() });
+            }
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Applications with records, alone or over a store that several nodes share.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use catraca::core::batch::{Batch, Reply};
 use catraca::records::{AuditRow, Operator, Options, Records};
-use catraca::store::{SharedStore, Store, StoreFuture, StoreStatus, When};
+use catraca::store::{SharedStore, Store, StoreError, StoreFuture, StoreStatus, When};
 use catraca::{
     App, BlockProposal, Builder, Catalog, Check, Clock, Decision, Engine, ManualClock, Memory,
     MemoryOptions, Secret, Span, Subject, Time,
@@ -91,6 +91,7 @@ struct Server {
     clock: ManualClock,
     changes: AtomicU64,
     releases: AtomicU64,
+    refuses_resets: AtomicBool,
     is_held: watch::Sender<bool>,
     /// Runs once, before the next release reaches the memory.
     before_release: Mutex<Option<ReleaseHook>>,
@@ -105,6 +106,7 @@ impl HeldStore {
             clock: clock.clone(),
             changes: AtomicU64::new(0),
             releases: AtomicU64::new(0),
+            refuses_resets: AtomicBool::new(false),
             is_held: watch::Sender::new(false),
             before_release: Mutex::new(None),
         }))
@@ -120,6 +122,11 @@ impl HeldStore {
         self.0.releases.load(Ordering::SeqCst)
     }
 
+    /// Makes every reset fail from now on.
+    pub fn refuse_resets(&self) {
+        self.0.refuses_resets.store(true, Ordering::SeqCst);
+    }
+
     pub fn hold(&self, is_held: bool) {
         self.0.is_held.send_replace(is_held);
     }
@@ -133,6 +140,9 @@ impl SharedStore for HeldStore {
     fn apply<'a>(&'a self, batch: &'a Batch, when: When) -> StoreFuture<'a, Reply> {
         Box::pin(async move {
             self.wait().await;
+            if matches!(batch, Batch::Reset(_)) && self.0.refuses_resets.load(Ordering::SeqCst) {
+                return Err(StoreError::unavailable("the test refuses resets"));
+            }
             if matches!(batch, Batch::Unblock(_)) {
                 self.0.releases.fetch_add(1, Ordering::SeqCst);
                 let hook = self.0.before_release.lock().unwrap().take();

@@ -1,13 +1,16 @@
 //! Inspect: all there is to know of a subject, without a change.
 
-use catraca::app::{EntrySource, FactMap, INSPECTED_BLOCKS_MAX, InspectedPolicy};
+use catraca::app::{
+    EntrySource, FactMap, INSPECTED_BLOCKS_MAX, INSPECTED_ENDED_MAX, InspectedPolicy,
+};
 use catraca::core::address::AddressRange;
 use catraca::core::lists::{AccessListEntry, ListTarget};
 use catraca::records::ListName;
-use catraca::{App, Catalog, Reason, Span, Subject};
+use catraca::{App, Catalog, Check, ManualClock, Reason, Span, Subject};
 
 use super::helpers::{
-    ANA, CATALOG, IP, RecordsFile, START, app_with, app_without_records, check, proposal, subject,
+    ANA, CATALOG, IP, RecordsFile, START, app_with, app_with_clock, app_without_records, check,
+    proposal, subject,
 };
 
 fn policy<'i>(policies: &'i [InspectedPolicy], name: &str) -> &'i InspectedPolicy {
@@ -136,4 +139,70 @@ async fn all_blocks_are_shown_up_to_a_bound_that_is_told() {
         let found = app.inspect("default", &subject()).await.unwrap();
         assert_eq!((found.blocks.len(), found.more_blocks), (blocks.min(max), more));
     }
+}
+
+const TIERS: &str = "[policy.api]\nby = ['customer']\nwindow = '5 per 1h'\n\
+    tier = [ { when = { method = ['POST', 'PUT'] }, window = '1 per 1h' },\n\
+             { when = { plan = 'gold' }, window = '9 per 1h' } ]\n\
+    [policy.writes]\nby = ['customer']\n\
+    tier = [ { when = { method = 'POST' }, window = '1 per 1h' } ]\n\
+    [facts.customer.c1]\nplan = 'silver'\n";
+
+/// The tiers of the rows of a policy, and whether each passes.
+async fn rows(app: &App, name: &str, subject: &[(&str, &str)]) -> Vec<(String, bool)> {
+    let subject: Subject<'_> = subject.iter().copied().collect();
+    let found = app.inspect("default", &subject).await.unwrap().policies;
+    let own = found.iter().filter(|policy| &*policy.row.policy == name);
+    own.map(|policy| (format!("{:?}", policy.tier), policy.row.allowed)).collect()
+}
+
+/// Regression: a customer that the counter of its POST requests denied was shown as free.
+#[tokio::test]
+async fn tiers_with_counters_of_their_own_are_shown() {
+    let file = RecordsFile::new();
+    let app = app_with(&file);
+    app.engine().reload(Catalog::parse(&format!("{CATALOG}{TIERS}")).unwrap());
+    let none = "None".to_owned();
+    let post_or_put = r#"Some([("method", ["POST", "PUT"])])"#.to_owned();
+    let post = r#"Some([("method", ["POST"])])"#.to_owned();
+    let customer = [("customer", "c1")];
+    let posts = [("customer", "c1"), ("method", "POST")];
+    for passes in [true, false] {
+        // The plan is a fact about the customer: the key determines that the tier does not apply.
+        let expected = [(none.clone(), true), (post_or_put.clone(), passes)];
+        assert_eq!(rows(&app, "api", &customer).await, expected);
+        assert_eq!(rows(&app, "writes", &customer).await, [(post.clone(), passes)]);
+        for gate in ["api", "writes"] {
+            assert_eq!(rows(&app, gate, &posts).await, [(none.clone(), passes)]);
+            app.check(&Check::new(gate, posts)).await.unwrap();
+        }
+    }
+    let gets = [("customer", "c1"), ("method", "GET")];
+    assert_eq!(rows(&app, "api", &gets).await, [(none.clone(), true)]);
+    assert_eq!(rows(&app, "writes", &gets).await, []);
+    let other = [("customer", "c2")];
+    assert_eq!(rows(&app, "api", &other).await, [(none, true), (post_or_put, true)]);
+}
+
+/// Regression: why the customer was blocked an hour ago was not shown.
+#[tokio::test]
+async fn the_last_blocks_that_have_ended_are_shown() {
+    let file = RecordsFile::new();
+    let clock = ManualClock::at(START);
+    let app = app_with_clock(&file, &clock);
+    let max = INSPECTED_ENDED_MAX as usize;
+    for number in 0..=max {
+        let reason = format!("case {number}");
+        let block = proposal(Some(&reason));
+        app.block(&ANA, "default", "login", &subject(), block).await.unwrap();
+        let found = app.inspect("default", &subject()).await.unwrap();
+        assert_eq!((found.blocks.len(), found.ended_blocks.len()), (1, number));
+        clock.advance(Span::from_secs(601));
+    }
+    let found = app.inspect("default", &subject()).await.unwrap();
+    let reasons = found.ended_blocks.iter().map(|row| row.block.note.reason.clone().unwrap());
+    let expected = (1..=max).rev().map(|number| format!("case {number}").into());
+    assert_eq!((found.blocks.len(), reasons.collect::<Vec<_>>()), (0, expected.collect()));
+    let elsewhere = app.inspect("elsewhere", &subject()).await.unwrap();
+    assert!(elsewhere.ended_blocks.is_empty(), "blocks of another namespace");
 }

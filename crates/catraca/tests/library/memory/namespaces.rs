@@ -3,7 +3,9 @@
 
 use catraca::memory::{MemoryOptions, MemoryPool};
 use catraca::settlement::SettleState;
-use catraca::{Catalog, Check, Decision, Engine, ManualClock, Outcome, Settle};
+use catraca::{
+    BlockProposal, Catalog, Check, Decision, Engine, ManualClock, Outcome, Settle, Span, Subject,
+};
 use catraca_core::cell::CellKind;
 use catraca_core::decision::Reason;
 
@@ -123,7 +125,7 @@ fn the_settle_of_an_uncounted_check_refunds_nothing() {
     let uncounted = engine.check(&caller).expect("a valid call");
     assert!(uncounted.allowed && uncounted.degraded);
     // After the fillers have expired, the caller has a counter of its own and uses it.
-    clock.advance(catraca::Span::from_secs(7_200));
+    clock.advance(Span::from_secs(7_200));
     (0..50).for_each(|_| engine.store().reclaim());
     assert_eq!(engine.check(&caller).expect("a valid call").remaining, Some(5));
     let outcome = Outcome { status: Some(200), ..Outcome::default() };
@@ -152,6 +154,57 @@ fn full_markers_of_one_namespace_do_not_stop_the_settles_of_others() {
     for namespace in ["b", "default"] {
         let settled = (0..100).filter(|ip| settle(&engine, namespace, *ip).is_some()).count();
         assert_eq!(settled, 100, "namespace {namespace}");
+    }
+}
+
+/// How much one namespace can store before a pool is full: counters, settled markers and blocks.
+fn fill(engine: &Engine, namespace: &str) -> [usize; 3] {
+    let keys = (0..100_000).position(|ip| check(engine, namespace, ip).degraded);
+    // One address that has a counter, so that no check needs a new one.
+    let settles = (0..100_000).position(|_| settle(engine, namespace, 0).is_none());
+    let block = |ip: u32| {
+        let ip = std::net::Ipv4Addr::from(0x0a00_0000 + ip).to_string();
+        let proposal = BlockProposal::by_operator(Span::from_secs(3_600), None);
+        engine.block(namespace, "login", &Subject::from([("ip", ip.as_str())]), proposal)
+    };
+    let blocks = (1..100_000).position(|ip| block(ip).is_err());
+    [keys, settles, blocks].map(|count| count.expect("the pool never filled"))
+}
+
+/// Three namespaces (`a`, `b` and the default one) have a sixth of each pool each, and the other
+/// half is first come.
+#[test]
+fn the_part_of_a_namespace_is_that_of_a_store_of_its_size() {
+    let policy = "bucket = { size = 1000000, refill = '1 per 1h' }\nhold = '1h'\n\
+                  cost = { default = 1 }\non_failure = 'open'";
+    let alone = |bytes: usize| {
+        let text = format!("[policy.login]\nby = ['ip']\n{policy}\n");
+        let options = MemoryOptions {
+            budget_bytes: bytes,
+            block_bytes: bytes,
+            reference_bytes: bytes,
+            mark_bytes: bytes,
+            shards: 1,
+        };
+        let builder = Engine::builder(Catalog::parse(&text).expect("a valid catalog"));
+        fill(&builder.clock(ManualClock::at(START)).memory(options).build(), "default")
+    };
+    let [sixth, half] = [alone(512 * KIB / 6), alone(512 * KIB / 2)];
+    let divided = engine(policy);
+    let greedy = fill(&divided, "a");
+    println!("a sixth: {sixth:?}, a half: {half:?}, the first namespace: {greedy:?}");
+    for (index, pool) in ["counters", "settled markers", "blocks"].into_iter().enumerate() {
+        let both = sixth[index] + half[index];
+        assert!(greedy[index].abs_diff(both) <= both / 10, "{pool}: {} of {both}", greedy[index]);
+    }
+    for namespace in ["b", "default"] {
+        let own = fill(&divided, namespace);
+        println!("then {namespace}: {own:?}");
+        for (index, pool) in ["counters", "settled markers", "blocks"].into_iter().enumerate() {
+            let expected = sixth[index];
+            let difference = own[index].abs_diff(expected);
+            assert!(difference <= expected / 10, "{pool}: {} of {expected}", own[index]);
+        }
     }
 }
 

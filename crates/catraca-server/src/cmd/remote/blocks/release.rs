@@ -46,24 +46,32 @@ pub fn run(
     let found = matching_blocks(client, &about, filters)?;
     // A release may end several blocks of one ban; those are not released again.
     let mut released = BTreeSet::new();
+    let mut are_counters_reset = true;
     for id in ids.iter().chain(&found) {
         if released.contains(id) {
             continue;
         }
         if how.asks && stdin().is_terminal() && !confirm(client, id)? {
-            eprint_line(format_args!("catraca: nothing was released; --only releases this one"));
+            let left = ids.iter().chain(&found).filter(|id| !released.contains(*id));
+            print_refusal(released.len(), left);
             return Ok(Exit::No);
         }
         let only = how.only.then_some(true.into());
         let reset = how.reset.then_some(true.into());
         let body = object([("only", only), ("reset_counters", reset), ("why", text(how.why))]);
         let reply = client.send(Method::DELETE, &format!("{PATH}/{id}"), Some(&body))?;
-        show(output, &reply, released_text)?;
+        show(output, &reply, |reply| released_text(reply, how.reset))?;
+        if how.reset && reply.json["counters_reset"] != true {
+            are_counters_reset = false;
+            let note = sanitize(reply.json["note"].as_str().unwrap_or(RESET_FAILED));
+            eprint_line(format_args!("catraca: block {}: {note}", sanitize(id)));
+        }
         let members = reply.json["members"].as_array().into_iter().flatten();
+        released.insert(id.clone());
         released.extend(members.filter_map(id_of).map(str::to_owned));
     }
     if about.is_empty() || !found.is_empty() {
-        return Ok(Exit::Yes);
+        return Ok(Exit::yes_or(are_counters_reset, Exit::No));
     }
     let names: Vec<&str> = about.iter().map(|(name, _)| *name).collect();
     eprint_line(format_args!(
@@ -71,6 +79,24 @@ pub fn run(
         sanitize(&names.join(" and "))
     ));
     Ok(Exit::No)
+}
+
+/// Printed if the server does not say why it has not reset the counters.
+const RESET_FAILED: &str = "its counters were not reset; `catraca reset` clears them";
+
+/// Prints which blocks stay after the operator has typed `n`, and how many were released before.
+fn print_refusal<'i>(released: usize, left: impl Iterator<Item = &'i String>) {
+    let only = "--only releases one block alone";
+    if released == 0 {
+        eprint_line(format_args!("catraca: nothing was released; {only}"));
+        return;
+    }
+    let left: Vec<&str> = left.map(String::as_str).collect();
+    eprint_line(format_args!(
+        "catraca: the blocks above were released, {released} in all, and these were not: {}; \
+         {only}",
+        sanitize(&left.join(", "))
+    ));
 }
 
 /// Lists the other blocks that a release would end, and asks. Without others it does not ask.
@@ -151,7 +177,7 @@ fn blocks_with(
     Ok(rows.iter().filter_map(|row| Some((id_of(row)?.to_owned(), row.clone()))).collect())
 }
 
-fn released_text(reply: &Value) -> String {
+fn released_text(reply: &Value, asked_for_reset: bool) -> String {
     let block = &reply["block"];
     let mut text = format!(
         "released {} from {} (block {})",
@@ -169,7 +195,7 @@ fn released_text(reply: &Value) -> String {
     text += &remaining_text(reply);
     if reply["counters_reset"] == true {
         text += "\nits counters and its escalation level are reset";
-    } else if block["origin"] == "excess" {
+    } else if block["origin"] == "excess" && !asked_for_reset {
         text += "\nits counters and its escalation level are unchanged, and a full counter blocks \
                  again at the next check; `--reset` clears both";
     }

@@ -3,7 +3,7 @@
 //! The application shows pseudonyms in place of private values; a search by the real value compares
 //! pseudonyms.
 
-use catraca::app::TEXT_MAX;
+use catraca::app::{self, TEXT_MAX};
 use catraca::core::batch::BlockReply;
 use catraca::core::cell::block::Origin;
 use catraca::core::time::parse_span;
@@ -279,15 +279,19 @@ pub struct ReleasedBlock {
     /// The blocks of the same act that are still active, because the store has other ends than the
     /// records: release each by its id, or reset its key.
     remaining: Vec<record_bodies::BlockMember>,
-    /// Whether the counters were reset too.
+    /// Whether the counters were reset too. If `reset_counters` was true and this is false, the
+    /// reset failed, and `note` says why; the release is done.
     counters_reset: bool,
     /// What may block the caller again at the next check; absent if nothing of this block does.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = &COUNTERS_KEPT)]
-    note: Option<&'static str>,
-    /// When it ended.
+    note: Option<String>,
+    /// When it ended; null if the records could not be read after the release.
     #[schemars(extend("format" = "date-time"), example = schema_values::NOON)]
     until: Option<String>,
+    /// Why `until` is unknown; absent if the records could be read after the release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incomplete: Option<String>,
     /// Whether it is on disk.
     durable: bool,
 }
@@ -309,17 +313,33 @@ pub async fn release(request: &ApiRequest) -> ApiResult {
         true => app.release_and_reset(&operator, id, within, body.only).await?,
         false => app.release(&operator, id, within, body.only).await?,
     };
-    let is_excess = released.before.block.origin == Origin::Excess;
+    let note = counters_note(&released);
+    let unread = |error: &String| format!("the block is released; its new end is unknown: {error}");
+    let incomplete = released.read_error.as_ref().map(unread);
     to_json(&ReleasedBlock {
         released: true,
         block: record_bodies::BlockBody::at(&released.before, app, released.at),
         members: record_bodies::block_members(&released.members),
         remaining: record_bodies::block_members(&released.remaining),
         counters_reset: released.counters_reset,
-        note: (is_excess && !released.counters_reset).then_some(COUNTERS_KEPT),
+        note,
         until: released.after.and_then(|row| record_bodies::end_or_null(row.block.until)),
+        incomplete,
         durable: released.durable,
     })
+}
+
+/// What a release has left in the counters.
+fn counters_note(released: &app::ReleasedBlock) -> Option<String> {
+    if let Some(error) = &released.reset_error {
+        return Some(format!(
+            "the block is released, but its counters could not be reset: {error}; until an \
+             administrator resets the key with `POST /v1/reset`, the next check may be denied and \
+             block again"
+        ));
+    }
+    let is_excess = released.before.block.origin == Origin::Excess;
+    (is_excess && !released.counters_reset).then(|| COUNTERS_KEPT.to_owned())
 }
 
 /// The id of the block in the path.

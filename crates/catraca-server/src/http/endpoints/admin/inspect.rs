@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use catraca::Time;
-use catraca::app::{EntrySource, InspectedEntry, Inspection};
+use catraca::app::{EntrySource, InspectedEntry, InspectedTier, Inspection};
 use catraca::json::DecisionRowBody;
 use catraca::records::Incomplete;
 use schemars::JsonSchema;
@@ -35,7 +35,8 @@ pub struct InspectionBody<'a> {
     list: Option<&'static str>,
     /// The entry of that list; null if no list decides.
     list_entry: Option<InspectedEntryBody>,
-    /// Every policy that applies to these attributes, as a check of cost one would see it.
+    /// Every policy that applies to these attributes, as a check of cost one would see it. A tier
+    /// with a counter of its own, which the attributes neither select nor exclude, is a row too.
     policies: Vec<InspectedPolicyBody<'a>>,
     /// The facts about the values of the subject.
     facts: BTreeMap<&'a str, &'a str>,
@@ -43,6 +44,8 @@ pub struct InspectionBody<'a> {
     blocks: Vec<BlockBody>,
     /// Whether there are more active blocks: at most 1,000 acts of each value are listed.
     more_blocks: bool,
+    /// The last ten blocks that named a value of the subject and have ended, the last one first.
+    ended_blocks: Vec<BlockBody>,
     /// Why the newest blocks may be missing; absent if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     incomplete: Option<&'static str>,
@@ -84,6 +87,11 @@ struct InspectedEntryBody {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "InspectedPolicy")]
 struct InspectedPolicyBody<'a> {
+    /// What a request needs to be counted in this row: names with their accepted values. The row is
+    /// that of a tier with a counter of its own. Absent for the row that the attributes select.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &serde_json::json!({ "method": ["POST"] }))]
+    tier: Option<BTreeMap<&'a str, &'a [String]>>,
     #[serde(flatten)]
     row: DecisionRowBody<'a>,
     /// The message for the caller, if the policy would deny it.
@@ -102,9 +110,10 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
     let namespace = request.act_namespace(body.namespace.as_deref()).await?;
     let app = request.app();
     let found = app.inspect(&namespace, &subject).await?;
-    let Inspection { list, policies, facts, blocks, more_blocks, incomplete } = found;
+    let Inspection { list, policies, facts, blocks, more_blocks, ended_blocks, incomplete } = found;
     let is_bound = request.caller.bound_namespace().is_some();
     let policies = policies.iter().map(|found| InspectedPolicyBody {
+        tier: found.tier.as_ref().map(tier_body),
         row: DecisionRowBody::from(&found.row),
         message: found.message.as_deref(),
         attempts: found.attempts.map(KeyAttemptsBody::from),
@@ -117,9 +126,14 @@ pub async fn inspect(request: &ApiRequest) -> ApiResult {
         facts: facts.iter().map(|(name, fact)| (name.as_str(), fact.as_str())).collect(),
         blocks: blocks.iter().map(|row| BlockBody::new(row, app)).collect(),
         more_blocks,
+        ended_blocks: ended_blocks.iter().map(|row| BlockBody::new(row, app)).collect(),
         incomplete: incomplete.map(Incomplete::as_str),
         scope: records_scope(request),
     })
+}
+
+fn tier_body(tier: &InspectedTier) -> BTreeMap<&str, &[String]> {
+    tier.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect()
 }
 
 /// The body of an entry. An entry of all namespaces is not of the operators of one: a key that is

@@ -109,7 +109,7 @@ pub async fn force(request: &ApiRequest) -> ApiResult {
     let tenant = request.caller.allowed_tenant(None)?;
     let cool_down = Span::from_millis(cool_down);
     let [namespace] = request.query_params(["namespace"])?;
-    let namespace = request.act_namespace(namespace).await?;
+    let namespace = request.lock_act_namespace(namespace).await?;
     let operator = request.operator(Some(why));
     let app = &request.app();
     let forced =
@@ -150,7 +150,7 @@ pub async fn clear(request: &ApiRequest) -> ApiResult {
     let body = if request.body.is_empty() { ClearLocks::default() } else { request.json_body()? };
     let why = body.reason.as_deref().map(check_reason).transpose()?;
     let operator = request.operator(why);
-    let namespace = request.act_namespace(namespace).await?;
+    let namespace = request.lock_act_namespace(namespace).await?;
     let app = &request.app();
     let (cleared, durable) = app.clear_locks(&operator, &namespace, &tenant).await?;
     let by = operator.name;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::keys::{Key, keygen};
 use crate::raw_connection::{HttpResponse, JSON};
-use crate::test_server::TestServer;
+use crate::test_server::{TestServer, catalog_file};
 
 const POLICY: &str = "[policy.login]\nby = ['ip']\nwindow = '2 per 1h'\n";
 const PEEK: &str = r#"{"gate":"login","subject":{"ip":"198.51.100.7"}}"#;
@@ -208,6 +208,34 @@ fn locks_are_listed_counted_and_ended_in_their_namespaces() {
     assert_eq!(delete(&format!("/{fence}?namespace=shop")).json()["namespace"], "shop");
     assert_eq!(delete("?tenant=t1&namespace=default").json()["cleared"], 1);
     assert!(locks(&sites.ana, "").0.is_empty());
+}
+
+/// Regression: without its key, a namespace was in no list of locks, and its leases could not be
+/// ended.
+#[test]
+fn locks_of_a_namespace_without_keys_are_listed_and_ended() {
+    let ana = keygen(&["--role", "admin", "--name", "ana"]);
+    let shop = keygen(&["--role", "check", "--name", "shop", "--namespace", "shop"]);
+    let file = catalog_file(&format!("{POLICY}{}{}", ana.table, shop.table));
+    let server = TestServer::from_file(&file);
+    let acquire = r#"{"tenant":"t1","key":"order-7","ttl_ms":60000}"#;
+    assert_eq!(shop.post(&server, "/v1/locks/acquire", acquire).status, 200);
+    let locks = r#"{"action":"test_lock"}"#;
+    assert_eq!(ana.post(&server, "/v1/selftest", locks).status, 200);
+    std::fs::write(&file, format!("{POLICY}{}", ana.table)).unwrap();
+    assert_eq!(ana.post(&server, "/v1/config/reload", "").status, 200);
+    assert_eq!(shop.post(&server, "/v1/locks/acquire", acquire).status, 401);
+    for query in ["", "?namespace=shop"] {
+        let page = ana.request(&server, &format!("GET /v1/locks{query}")).json();
+        let [lease] = &page["locks"].as_array().unwrap()[..] else { panic!("{page}") };
+        assert_eq!(lease["namespace"], "shop", "{page}");
+        let stats = ana.request(&server, &format!("GET /v1/stats/locks{query}")).json();
+        assert_eq!(stats["total"], 1, "{stats}");
+    }
+    let clear = "DELETE /v1/locks?tenant=t1";
+    assert_refused(&ana.request(&server, clear), 400, "namespace-required");
+    let cleared = ana.request(&server, &format!("{clear}&namespace=shop")).json();
+    assert_eq!(cleared["cleared"], 1, "{cleared}");
 }
 
 /// Without keys for namespaces, nothing changes: there is only `default`.
