@@ -13,6 +13,7 @@ mod lua;
 pub(crate) mod mask;
 mod names;
 mod plain_words;
+mod quiet_places;
 mod recipe;
 mod source;
 mod trust;
@@ -46,6 +47,7 @@ pub(crate) fn tidy(repo: &Repo) -> Result<()> {
     let mut findings = documents::check(repo, &files)?;
     findings.extend(recipe::check(repo, &files)?);
     findings.extend(trust::check(repo, &files)?);
+    findings.extend(quiet_places::check(repo, &files)?);
     let mut names = names::Names::default();
     let mut uses = cycles::Uses::default();
     for file in &files {

@@ -33,8 +33,16 @@ fn main() {
         ("a_full_disk_does_not_prevent_a_start", disk_full::a_full_disk_does_not_prevent_a_start),
         ("a_failed_sync_is_never_acknowledged", failed_sync::a_failed_sync_is_never_acknowledged),
     ];
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let mut wanted = Vec::new();
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            // A run of the whole workspace skips tests of other targets by name.
+            "--skip" => drop(args.next()),
+            name if !name.starts_with('-') => wanted.push(arg),
+            _ => {}
+        }
+    }
     for (name, test) in tests {
         if wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())) {
             println!("test {name} ...");

@@ -1,7 +1,7 @@
 //! The parts that are one cargo command each.
 //!
-//! All of them use the `ci` profile, so that nothing is built twice. Must not interpret output:
-//! the exit status decides.
+//! All of them use the `ci` profile, so that one build serves all tests. Must not interpret
+//! output: the exit status decides.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,6 +18,16 @@ const ACTIVE_KEYS: &str = "1000000";
 const GATE_SEED: &str = "20261116";
 /// In place of the library that fuzz targets are linked with.
 const NO_LIBFUZZER: &str = "/nonexistent/libfuzzer.a";
+/// Traces with full memory pools, of which a deep run has ten times as many.
+const FULL_POOL_TRACES: (&str, u32) = ("CATRACA_FULL_POOL_TRACES", 120);
+/// The tests whose figures docs/trust.md lists: what they print is seen in every run.
+const FIGURES: [&str; 5] = [
+    "tiers::a_thousand_alternating",
+    "memory::namespaces::",
+    "full_memory::",
+    "full_pools::",
+    "http::hostile_tenant::",
+];
 
 pub(crate) fn fmt(context: &TestContext) -> Result<()> {
     context.processes.run(&mut context.repo.cargo(&["fmt", "--all", "--check"]))
@@ -52,7 +62,20 @@ pub(crate) fn unit(context: &TestContext) -> Result<()> {
     if context.factor > 1 {
         cargo.env("CATRACA_FLOOD_KEYS", FLOOD_KEYS).env("CATRACA_ACTIVE_KEYS", ACTIVE_KEYS);
     }
+    // `figures` runs these.
+    cargo.arg("--").args(FIGURES.iter().flat_map(|name| ["--skip", *name]));
     context.processes.run(&mut cargo)
+}
+
+/// The tests that print the figures of docs/trust.md, with what they print.
+pub(crate) fn figures(context: &TestContext) -> Result<()> {
+    // The whole workspace, so that what `unit` built is used again.
+    let args = ["test", "--workspace", "--profile", "ci", "--no-fail-fast"];
+    let mut cargo = context.repo.cargo(&args);
+    cargo.args(["--test", "rules", "--test", "library", "--test", "server"]);
+    let (name, traces) = FULL_POOL_TRACES;
+    cargo.env(name, context.size(name, traces));
+    context.processes.run(cargo.arg("--").args(FIGURES).arg("--nocapture"))
 }
 
 /// Processes killed while they write, until chance has seen most moments.

@@ -32,6 +32,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("doc", 3, cargo::doc),
     part("features", 8, features::run),
     Part { deepens: true, ..part("unit", 20, cargo::unit) },
+    Part { deepens: true, ..part("figures", 4, cargo::figures) },
     Part { deepens: true, ..part("oracle", 10, cargo::oracle) },
     part("planted-bugs", 6, planted_bugs::run),
     part("scenarios", 3, scenarios::run),

@@ -178,3 +178,15 @@ fn f22_full_coverage_is_reported() {
     let notice = node_over(&cluster).stats().config_notice.unwrap();
     assert!(notice.contains("CONFIG SET cluster-require-full-coverage no"), "{notice}");
 }
+
+/// So is one that does not let the user of the URL read the setting.
+#[test]
+fn f22_full_coverage_that_cannot_be_read_is_reported() {
+    let Some(cluster) = RedisCluster::start() else { return };
+    for server in &cluster.servers {
+        let forbid = ["ACL", "SETUSER", "default", "-config"];
+        assert_eq!(server.command(&forbid), RespValue::Bytes(b"OK".to_vec()));
+    }
+    let notice = node_over(&cluster).stats().config_notice.unwrap();
+    assert!(notice.contains("allow `CONFIG GET` to the user of the URL"), "{notice}");
+}

@@ -211,7 +211,7 @@ impl<'c> LineParser<'c> {
                 RouteCostTerm::Units(units) => Some(*units),
                 RouteCostTerm::Parts(parts) => parts.units(|from| {
                     let text = picked_value(from, &path, target, &request.headers);
-                    Ok::<_, LineError>(text.and_then(|text| text.parse().ok()))
+                    text.map(|text| whole_number(from, &text)).transpose()
                 })?,
                 // A log does not have the bodies of requests.
                 RouteCostTerm::BytesPerUnit(_) => None,
@@ -267,6 +267,14 @@ fn picked_value(
         pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
     };
     attribute_value(from, path, header, query)
+}
+
+/// The number in a part of a request. The message has no value of the line.
+fn whole_number(from: &AttributeSource, text: &str) -> Result<i64, LineError> {
+    text.trim().parse().map_err(|_| {
+        let why = "of the request is not a whole number, which the server answers with 400";
+        LineError::Refused(format!("`{from}` {why}"))
+    })
 }
 
 /// The headers that a decision may depend on, in lower case.

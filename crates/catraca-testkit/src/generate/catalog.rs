@@ -110,6 +110,9 @@ fn change(rng: &mut Rng, policy: &mut Policy) {
             let settled = matches!(policy.terms.cost, Cost::Table(_) | Cost::Reported);
             policy.reserve = if settled { policy.reserve.min(policy::capacity(policy)) } else { 1 };
         }
+        // Only its last tier has a limit.
+        4 if policy.limits_only_tiers() && policy.tiers.len() == 1 => {}
+        4 if policy.limits_only_tiers() => drop(policy.tiers.pop()),
         4 => policy.tiers.clear(),
         5 => policy.tiers.reverse(),
         _ => change_numbers(rng, policy),

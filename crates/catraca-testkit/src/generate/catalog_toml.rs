@@ -57,7 +57,11 @@ fn write_policy(text: &mut String, policy: &Policy) {
     } else {
         line(text, "each", &names(&policy.each));
     }
-    for (name, value) in algorithm(&policy.terms.algorithm) {
+    // Tiers cannot align their windows: their policy does, even if only they have limits.
+    let of_tier = policy.tiers.first().filter(|_| policy.limits_only_tiers());
+    let of_tier = of_tier.and_then(|tier| tier.algorithm.as_ref()).map(algorithm);
+    let align = of_tier.into_iter().flatten().filter(|(name, _)| *name == "align");
+    for (name, value) in algorithm(&policy.terms.algorithm).into_iter().chain(align) {
         line(text, name, &value);
     }
     write_amounts(text, policy);
@@ -76,7 +80,8 @@ fn write_amounts(text: &mut String, policy: &Policy) {
     optional(text, "margin", policy.margin.map(|margin| format!("\"{margin}%\"")));
     let credit = (!policy.terms.credits.is_empty()).then(|| credits(&policy.terms.credits));
     optional(text, "credit", credit);
-    let has_own_hold = policy.hold != default_hold(&policy.terms.algorithm);
+    let default = default_hold(&policy.terms.algorithm);
+    let has_own_hold = policy.limits_only_tiers() || policy.hold != default;
     optional(text, "hold", has_own_hold.then(|| duration(policy.hold)));
     let remember = (policy.remember != REMEMBER).then(|| duration(policy.remember));
     optional(text, "remember", remember);
@@ -161,7 +166,12 @@ fn credits(credits: &[Credit]) -> String {
 }
 
 fn tier(tier: &Tier) -> String {
-    let mut parts = vec![format!("when = {{ {} = {} }}", tier.attribute, quote(&tier.value))];
+    let condition = |(name, values): &(String, Vec<String>)| match &**values {
+        [value] => format!("{name} = {}", quote(value)),
+        values => format!("{name} = {}", names(values)),
+    };
+    let when: Vec<String> = tier.when.iter().map(condition).collect();
+    let mut parts = vec![format!("when = {{ {} }}", when.join(", "))];
     let numbers = tier.algorithm.as_ref().map(algorithm).unwrap_or_default();
     let numbers = numbers.into_iter().filter(|(name, _)| *name != "align");
     let rest = terms(tier.cost.as_ref(), tier.block.as_ref());

@@ -6,7 +6,7 @@ use super::rng::Rng;
 use crate::oracle::Micros;
 use crate::oracle::catalog::{
     Algorithm, Ban, Cost, Credit, Length, Mode, OnMissing, Policy, Price, REMEMBER, Tier, Watch,
-    default_hold,
+    When, default_hold,
 };
 use crate::oracle::outcome::Condition;
 
@@ -35,6 +35,9 @@ pub fn policy(rng: &mut Rng, name: &str) -> Policy {
     policy.on_missing = rng.pick(&[OnMissing::Error, OnMissing::Skip, OnMissing::Deny]);
     if rng.chance(30) && policy.terms.algorithm != Algorithm::None {
         policy.tiers = (0..rng.within(1, 2)).map(|number| tier(rng, &policy, number)).collect();
+        if rng.chance(15) {
+            leave_limits_to_tiers(rng, &mut policy);
+        }
     }
     limit_prices(&mut policy);
     policy
@@ -134,7 +137,8 @@ pub fn capacity(policy: &Policy) -> i64 {
         Algorithm::Inflight(_) | Algorithm::None => 1,
     };
     let tiers = policy.tiers.iter().filter_map(|tier| tier.algorithm.as_ref());
-    tiers.chain([&policy.terms.algorithm]).map(of).min().unwrap_or(1)
+    let base = [&policy.terms.algorithm].into_iter().filter(|_| !policy.limits_only_tiers());
+    tiers.chain(base).map(of).min().unwrap_or(1)
 }
 
 fn key(rng: &mut Rng, policy: &mut Policy) {
@@ -263,16 +267,41 @@ fn tier(rng: &mut Rng, policy: &Policy, number: i64) -> Tier {
     let numbers = rng.chance(80);
     let priced = matches!(policy.terms.cost, Cost::Table(_));
     let capacity = capacity(policy);
-    let grade = ("grade", GRADES);
-    let (attribute, values) =
-        rng.pick(&[("plan", ["pro", "free"]), ("user", ["a", "b"]), grade, grade]);
     Tier {
-        attribute: attribute.to_owned(),
-        value: values[number as usize].to_owned(),
+        when: when(rng, number as usize),
         algorithm: if numbers { Some(other(rng, &policy.terms.algorithm)) } else { None },
         block: policy.terms.block.is_some().then(|| length(rng)).filter(|_| rng.chance(30)),
         cost: (priced && rng.chance(30)).then(|| Cost::Table(prices(rng, capacity))),
         credits: (!policy.terms.credits.is_empty() && rng.chance(30)).then(|| credits(rng)),
+    }
+}
+
+/// The condition of a tier: mostly one value of one name, sometimes several, or two names.
+fn when(rng: &mut Rng, number: usize) -> When {
+    let grade = ("grade", GRADES);
+    let all = [("plan", ["pro", "free"]), ("user", ["a", "b"]), grade, grade];
+    let (name, values) = rng.pick(&all);
+    let one = |value: &str| vec![value.to_owned()];
+    let mut when: When = vec![(name.to_owned(), one(values[number]))];
+    if rng.chance(15) {
+        when[0].1 = values.map(str::to_owned).to_vec();
+        when[0].1.sort();
+    }
+    if rng.chance(25) {
+        let (other, values) = rng.pick(&all);
+        if other != name {
+            when.push((other.to_owned(), one(rng.pick(&values))));
+            when.sort();
+        }
+    }
+    when
+}
+
+/// Gives every tier a limit, and the policy none.
+fn leave_limits_to_tiers(rng: &mut Rng, policy: &mut Policy) {
+    let base = std::mem::replace(&mut policy.terms.algorithm, Algorithm::None);
+    for tier in &mut policy.tiers {
+        tier.algorithm.get_or_insert_with(|| other(rng, &base));
     }
 }
 

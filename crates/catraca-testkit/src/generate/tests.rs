@@ -45,6 +45,16 @@ fn a_seed_always_tells_the_same_story() {
 }
 
 #[test]
+fn catalogs_have_tiers_of_every_form() {
+    let traces: Vec<Trace> = (0..100).map(Trace::new).collect();
+    let policies = || traces.iter().flat_map(|trace| &trace.versions[0].policies);
+    let tiers = || policies().flat_map(|policy| &policy.tiers);
+    assert!(policies().any(|policy| policy.limits_only_tiers()), "without a limit of the policy");
+    assert!(tiers().any(|tier| tier.when.len() == 2), "two names");
+    assert!(tiers().any(|tier| tier.when[0].1.len() == 2), "a list of values");
+}
+
+#[test]
 fn time_never_goes_back() {
     for seed in 0..20 {
         let answers = run(seed, 200);

@@ -106,13 +106,15 @@ pub struct Terms {
     pub credits: Vec<Credit>,
 }
 
-/// Terms for the subjects with one value of one attribute; a field that is `None` is the policy's.
+/// The condition of a tier: names, each with the values of which a subject must have one. Names and
+/// values are sorted, because their order makes no other tier.
+pub type When = Vec<(String, Vec<String>)>;
+
+/// Terms for the subjects that meet a condition; a field that is `None` is the policy's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tier {
-    /// The attribute.
-    pub attribute: String,
-    /// The value that selects the tier.
-    pub value: String,
+    /// The condition that selects the tier.
+    pub when: When,
     /// Other numbers of the same algorithm.
     pub algorithm: Option<Algorithm>,
     /// Another block.
@@ -295,6 +297,13 @@ pub fn default_hold(algorithm: &Algorithm) -> Micros {
 }
 
 impl Policy {
+    /// Whether the policy limits the subjects of its tiers alone.
+    pub fn limits_only_tiers(&self) -> bool {
+        let has_limit =
+            |tier: &Tier| tier.algorithm.as_ref().is_some_and(|own| *own != Algorithm::None);
+        self.terms.algorithm == Algorithm::None && self.tiers.iter().any(has_limit)
+    }
+
     /// Whether an algorithm has the numbers of the policy's own.
     pub fn same_limit(&self, other: &Algorithm) -> bool {
         let bucket = |algorithm: &Algorithm| match *algorithm {

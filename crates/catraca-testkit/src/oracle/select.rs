@@ -117,8 +117,7 @@ fn resolve<'a>(
     let tier = tier(catalog, policy, subject);
     let keys = keys(policy, subject, gate);
     // A policy that only has limits in its tiers does not apply where no tier matches.
-    let limited =
-        policy.tiers.is_empty() || tier.is_some() || policy.terms.algorithm != Algorithm::None;
+    let limited = tier.is_some() || !policy.limits_only_tiers();
     let row = |(attribute, key): (Option<String>, Option<Key>)| {
         let gate = gate.map(str::to_owned);
         let counter = key.as_ref().map(|key| counter(catalog, policy, tier, key));
@@ -161,7 +160,10 @@ pub fn tier(catalog: &Catalog, policy: &Policy, subject: &Subject) -> Option<usi
         Some(about) => catalog.fact(about, value(subject, about)?, name),
         None => value(subject, name),
     };
-    let matches = |tier: &Tier| found(&tier.attribute) == Some(&tier.value);
+    let is_met = |(name, values): &(String, Vec<String>)| {
+        found(name).is_some_and(|value| values.contains(value))
+    };
+    let matches = |tier: &Tier| tier.when.iter().all(is_met);
     policy.tiers.iter().position(matches)
 }
 
@@ -169,8 +171,11 @@ pub fn tier(catalog: &Catalog, policy: &Policy, subject: &Subject) -> Option<usi
 /// another length, has a counter of its own, unless its limit is the policy's.
 pub fn counter(catalog: &Catalog, policy: &Policy, tier: Option<usize>, key: &Key) -> Key {
     let Some(tier) = tier.map(|number| &policy.tiers[number]) else { return key.clone() };
-    let about = catalog.source(&tier.attribute).unwrap_or(&tier.attribute);
-    let is_determined = key.iter().any(|(name, _)| name == about);
+    let is_in_key = |(name, _): &(String, Vec<String>)| {
+        let about = catalog.source(name).unwrap_or(name);
+        key.iter().any(|(part, _)| part == about)
+    };
+    let is_determined = tier.when.iter().all(is_in_key);
     let has_own_limit = tier.algorithm.as_ref().is_some_and(|own| !policy.same_limit(own));
     let is_apart = !is_determined || has_other_length(policy, tier);
     if is_apart && has_own_limit { tier_counter(key, tier) } else { key.clone() }
@@ -196,7 +201,7 @@ fn has_other_length(policy: &Policy, tier: &Tier) -> bool {
 /// The key of the counter that a tier has of its own.
 pub fn tier_counter(key: &Key, tier: &Tier) -> Key {
     // No attribute has this name.
-    let part = ("tier of".to_owned(), format!("{} {}", tier.attribute, tier.value));
+    let part = ("tier of".to_owned(), format!("{:?}", tier.when));
     key.iter().cloned().chain([part]).collect()
 }
 

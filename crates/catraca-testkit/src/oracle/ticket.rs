@@ -3,7 +3,7 @@
 //! A ticket holds no terms: a settle looks them up again in the catalog that is active then.
 
 use super::answer::SettleAnswer;
-use super::catalog::{Catalog, HOLD, REMEMBER, Tier};
+use super::catalog::{Catalog, HOLD, REMEMBER, Tier, When};
 use super::check::useful;
 use super::select::{ActiveTerms, CheckRequest, Key, SelectedRow, active_terms};
 use super::{Micros, Oracle};
@@ -30,8 +30,8 @@ pub struct Ticket {
 pub struct HeldRow {
     /// The policy.
     pub policy: String,
-    /// The attribute and value of its tier.
-    pub tier: Option<(String, String)>,
+    /// The condition of its tier.
+    pub tier: Option<When>,
     /// The key.
     pub key: Key,
     /// The key of the counter that was charged.
@@ -99,15 +99,15 @@ impl Oracle {
 
 impl HeldRow {
     /// The terms of its tier in the given catalog; a reload may have moved the tier or removed the
-    /// policy.
+    /// policy. Absent too if it removed the tier, and only other tiers have limits.
     pub fn terms<'c>(&self, catalog: &'c Catalog) -> Option<ActiveTerms<'c>> {
         let policy = catalog.policy(&self.policy)?;
-        let is_it = |tier: &Tier| {
-            self.tier
-                .as_ref()
-                .is_some_and(|(name, value)| *name == tier.attribute && *value == tier.value)
-        };
-        let terms = active_terms(policy, policy.tiers.iter().position(is_it));
+        let is_it = |tier: &Tier| self.tier.as_ref() == Some(&tier.when);
+        let tier = policy.tiers.iter().position(is_it);
+        if tier.is_none() && policy.limits_only_tiers() {
+            return None;
+        }
+        let terms = active_terms(policy, tier);
         Some(terms.with_sharing(catalog, Some(&self.key), Some(&self.counter)))
     }
 }
@@ -117,7 +117,7 @@ fn held_row(row: &SelectedRow, requested: Option<i64>) -> Option<HeldRow> {
     let tier = row.tier.map(|number| &policy.tiers[number]);
     Some(HeldRow {
         policy: policy.name.clone(),
-        tier: tier.map(|tier| (tier.attribute.clone(), tier.value.clone())),
+        tier: tier.map(|tier| tier.when.clone()),
         key: row.key.clone()?,
         counter: row.counter.clone()?,
         attribute: row.attribute.clone(),

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod contract;
+mod findings;
 mod full_memory;
 mod full_pools;
 mod guarantees;

@@ -107,6 +107,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn without_an_answer_no_clock_offset_is_known() {
+        let primaries = Primaries::default();
+        primaries.get(PrimaryId::default());
+        assert_eq!(primaries.clock_offset(), None, "0 would say that the clocks agree");
+    }
+
+    #[test]
     fn a_slow_call_does_not_move_the_clock_offset() {
         let offset = |sent, received, before| {
             let [sent, received, now] = [sent, received, 1_000].map(Time::from_micros);

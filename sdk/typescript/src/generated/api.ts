@@ -19,7 +19,7 @@ export interface components {
             key?: string | null;
             /** @description Up to 16 names, in place of `key`. */
             keys?: string[] | null;
-            /** @description The kind: `appointment`, `payment`, `resource`, or any other; `default` unless given. */
+            /** @description The kind: `appointment`, `payment`, `resource`, or any other. Default: `default`. */
             kind?: string | null;
             /**
              * Format: int64
@@ -36,7 +36,7 @@ export interface components {
             tenant?: string | null;
             /**
              * Format: int64
-             * @description The lifetime of the lease; that of its kind unless given.
+             * @description The lifetime of the lease. Default: that of its kind.
              */
             ttl_ms?: number | null;
             /**
@@ -44,11 +44,11 @@ export interface components {
              * @description A number of your own, returned with the lease.
              */
             version?: number | null;
-            /** @description How `version` is checked; as configured for its kind unless given. */
+            /** @description How `version` is checked. Default: as configured for its kind. */
             version_policy?: components["schemas"]["VersionPolicy"] | null;
             /**
              * Format: int64
-             * @description How long to wait if a name is taken; 0 unless given.
+             * @description How long to wait if a name is taken. Default: 0.
              */
             wait_ms?: number | null;
         };
@@ -741,7 +741,7 @@ export interface components {
         ConfirmSlot: {
             /** @description The `lease_id` of the hold. */
             lease_id: string;
-            /** @description Reacquire the slot if the hold has ended and all of it is still free; false unless given. */
+            /** @description Reacquire the slot if the hold has ended and all of it is still free. Default: false. */
             reacquire_if_free?: boolean;
         };
         /** @description A slot that was confirmed. */
@@ -1227,7 +1227,7 @@ export interface components {
         ForceLock: {
             /**
              * Format: int64
-             * @description How long its names stay taken, but not longer than the lease would have; 5,000 unless given.
+             * @description How long its names stay taken, but not longer than the lease would have. Default: 5,000.
              */
             cool_down_ms?: number | null;
             /**
@@ -1401,7 +1401,7 @@ export interface components {
             calendars?: string[] | null;
             /** @description The first instant after the slot. */
             end: components["schemas"]["Instant"];
-            /** @description The kind of the lease; `appointment` unless given. */
+            /** @description The kind of the lease. Default: `appointment`. */
             kind?: string | null;
             /**
              * Format: int64
@@ -1420,7 +1420,7 @@ export interface components {
             tenant?: string | null;
             /**
              * Format: int64
-             * @description How long it is held; the lifetime of its kind unless given.
+             * @description How long it is held. Default: the lifetime of its kind.
              */
             ttl_ms?: number | null;
             /**
@@ -1911,7 +1911,7 @@ export interface components {
             reason?: string | null;
             /** @description Who to block; every key under which the policy counts this subject is blocked. */
             subject: components["schemas"]["Subject"];
-            /** @description For the audit; `reason` unless given. */
+            /** @description For the audit. Default: `reason`. */
             why?: string | null;
         };
         /**
@@ -1937,7 +1937,7 @@ export interface components {
             until?: string | null;
             /** @description Its value: 1 to 256 bytes. */
             value?: string | null;
-            /** @description For the audit; `reason` unless given. */
+            /** @description For the audit. Default: `reason`. */
             why?: string | null;
         };
         /** @description Facts to set. */
@@ -2515,7 +2515,7 @@ export interface components {
             lease_id: string;
             /**
              * Format: int64
-             * @description The lifetime from now on; that of its kind unless given.
+             * @description The lifetime from now on. Default: that of its kind.
              */
             ttl_ms?: number | null;
         };
@@ -2644,14 +2644,14 @@ export interface components {
         SelfTestData: {
             /**
              * Format: int64
-             * @description The length of the booking, in minutes; 30 unless given.
+             * @description The length of the booking, in minutes. Default: 30.
              */
             duration?: number | null;
             /** @description The name of the lock. */
             resourceId?: string | null;
             /** @description The kind of the lock. */
             resourceType?: string | null;
-            /** @description When the booking begins; now unless given. */
+            /** @description When the booking begins. Default: now. */
             startAt?: components["schemas"]["Instant"] | null;
         };
         /** @description Counts of limits and locks, leases, and settings of the server. */

@@ -26,15 +26,15 @@ use crate::http::bodies::problem::Problem;
 pub struct AcquireLock {
     /// The tenant, which is part of the name; an API key that fixes `tenant` sets it.
     pub tenant: Option<String>,
-    /// The kind: `appointment`, `payment`, `resource`, or any other; `default` unless given.
+    /// The kind: `appointment`, `payment`, `resource`, or any other. Default: `default`.
     pub kind: Option<String>,
     /// The name.
     pub key: Option<String>,
     /// Up to 16 names, in place of `key`.
     pub keys: Option<Vec<String>>,
-    /// The lifetime of the lease; that of its kind unless given.
+    /// The lifetime of the lease. Default: that of its kind.
     pub ttl_ms: Option<i64>,
-    /// How long to wait if a name is taken; 0 unless given.
+    /// How long to wait if a name is taken. Default: 0.
     pub wait_ms: Option<i64>,
     /// An id of this request, best a random one: a repeated request with the same id and fields
     /// returns the same lease.
@@ -42,7 +42,7 @@ pub struct AcquireLock {
     /// A number of your own, returned with the lease.
     #[schemars(range(min = 0, max = VERSION_MAX))]
     pub version: Option<i64>,
-    /// How `version` is checked; as configured for its kind unless given.
+    /// How `version` is checked. Default: as configured for its kind.
     pub version_policy: Option<VersionPolicyBody>,
     /// The holder's name, shown to other clients and operators.
     pub owner_label: Option<String>,
@@ -70,7 +70,7 @@ pub enum VersionPolicyBody {
 pub struct RenewLock {
     /// The `lease_id` of the grant.
     pub lease_id: String,
-    /// The lifetime from now on; that of its kind unless given.
+    /// The lifetime from now on. Default: that of its kind.
     pub ttl_ms: Option<i64>,
 }
 
@@ -93,7 +93,7 @@ pub struct EndLease {
 pub struct HoldSlot {
     /// The tenant, which is part of the calendar's name; an API key that fixes `tenant` sets it.
     pub tenant: Option<String>,
-    /// The kind of the lease; `appointment` unless given.
+    /// The kind of the lease. Default: `appointment`.
     pub kind: Option<String>,
     /// The calendar.
     pub calendar: Option<String>,
@@ -109,7 +109,7 @@ pub struct HoldSlot {
     /// How long to keep free after the slot.
     #[schemars(range(min = 0, max = 86_400_000))]
     pub buffer_after_ms: Option<i64>,
-    /// How long it is held; the lifetime of its kind unless given.
+    /// How long it is held. Default: the lifetime of its kind.
     pub ttl_ms: Option<i64>,
     /// An id of this request, best a random one.
     pub request_id: Option<String>,
@@ -131,7 +131,7 @@ pub struct HoldSlot {
 pub struct ConfirmSlot {
     /// The `lease_id` of the hold.
     pub lease_id: String,
-    /// Reacquire the slot if the hold has ended and all of it is still free; false unless given.
+    /// Reacquire the slot if the hold has ended and all of it is still free. Default: false.
     #[serde(default)]
     pub reacquire_if_free: bool,
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use catraca::core::lock::reply::{AcquireReply, ReleaseReply};
 use catraca::core::lock::requests::{Acquire, Hold, LeaseRequest, Proof, TimeRange};
 use catraca::core::lock::{LeaseKey, VersionPolicy};
-use catraca::{Catalog, Check, Engine, Locks, Span, Time};
+use catraca::{AppError, Catalog, Check, Engine, Locks, Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -79,9 +79,9 @@ pub struct SelfTestData {
     resource_type: Option<String>,
     /// The name of the lock.
     resource_id: Option<String>,
-    /// When the booking begins; now unless given.
+    /// When the booking begins. Default: now.
     start_at: Option<InstantBody>,
-    /// The length of the booking, in minutes; 30 unless given.
+    /// The length of the booking, in minutes. Default: 30.
     #[schemars(range(min = 1, max = 1_440))]
     duration: Option<i64>,
 }
@@ -144,11 +144,15 @@ pub async fn report(request: &ApiRequest) -> ApiResult {
     let stats = locks.stats_of(namespace, tenant).await?;
     let now = request.app().now();
     let own = request.caller.bound_namespace();
-    let totals = request.app().totals(own, now.before(DAY), now.after(MINUTE)).await;
+    let limits = match request.app().totals(own, now.before(DAY), now.after(MINUTE)).await {
+        Ok(totals) => Some(PolicyTotals::of(&totals)),
+        Err(AppError::NoRecords) => None,
+        Err(error) => return Err(error.into()),
+    };
     respond_json(&SelfTestReport {
         revision: catalog.revision.to_string(),
         policies: catalog.policies.len(),
-        limits: totals.ok().map(|totals| PolicyTotals::of(&totals)),
+        limits,
         ttl_ms: Value::Object(kinds.collect()),
         locks: LockCounts::new(&[(namespace.to_owned(), stats)]),
         active: page.leases.iter().map(|lease| ListedLease::new(namespace, lease)).collect(),

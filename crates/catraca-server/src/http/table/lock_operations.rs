@@ -362,7 +362,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: RequestBody::Empty,
         docs: EndpointDocs {
             responses: &[ok_json(schema_of::<selftest::SelfTestReport>)],
-            error_codes: &[STORE_ERRORS, QUERY_ERRORS],
+            error_codes: &[STORE_ERRORS, QUERY_ERRORS, &["records-failed"]],
             ..lock_docs("selftest_report", "Show counts, leases and settings", "")
         },
     },

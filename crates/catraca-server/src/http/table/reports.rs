@@ -12,11 +12,11 @@ use crate::http::endpoints::events;
 
 const FROM: QueryParameter = QueryParameter {
     name: "from",
-    description: "One day ago unless given.",
+    description: "Default: one day ago.",
     kind: ParameterType::Instant,
 };
 const TO: QueryParameter =
-    QueryParameter { name: "to", description: "Now unless given.", kind: ParameterType::Instant };
+    QueryParameter { name: "to", description: "Default: now.", kind: ParameterType::Instant };
 const INSTANT_ERRORS: &[&str] = &["bad-instant"];
 
 /// Documentation without a query and a description.

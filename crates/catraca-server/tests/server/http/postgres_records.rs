@@ -80,7 +80,13 @@ fn reads_of_a_database_that_hangs_are_answered_with_503() {
     let processes = process_ids(&postgres);
     assert!(processes.len() >= 3, "{processes:?}");
     processes.iter().for_each(|id| kill("STOP", id));
-    let calls = ["GET /v1/blocks", "GET /v1/audit", "GET /v1/blocklist", "GET /v1/stats"];
+    let calls = [
+        "GET /v1/blocks",
+        "GET /v1/audit",
+        "GET /v1/blocklist",
+        "GET /v1/stats",
+        "GET /v1/selftest",
+    ];
     let answers: Vec<_> = thread::scope(|scope| {
         let ask = |call: &'static str| {
             let begun = Instant::now();

@@ -71,8 +71,7 @@ fn an_unknown_token_is_counted_by_address() {
     token.by = vec![vec!["token".to_owned()]];
     token.otherwise = Some("ip".to_owned());
     token.tiers = vec![Tier {
-        attribute: "token".to_owned(),
-        value: "abc".to_owned(),
+        when: vec![("token".to_owned(), vec!["abc".to_owned()])],
         algorithm: Some(fixed(9, S)),
         block: None,
         cost: None,

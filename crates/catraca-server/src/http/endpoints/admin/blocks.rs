@@ -143,7 +143,7 @@ pub struct NewBlock {
     /// Shown with the block.
     #[schemars(length(max = TEXT_MAX), example = &"scanning accounts")]
     reason: Option<String>,
-    /// For the audit; `reason` unless given.
+    /// For the audit. Default: `reason`.
     #[schemars(length(max = TEXT_MAX))]
     why: Option<String>,
 }

@@ -72,7 +72,7 @@ pub struct NewEntry {
     /// Shown with the entry.
     #[schemars(length(max = TEXT_MAX))]
     reason: Option<String>,
-    /// For the audit; `reason` unless given.
+    /// For the audit. Default: `reason`.
     #[schemars(length(max = TEXT_MAX))]
     why: Option<String>,
     /// How long, such as `24h`.

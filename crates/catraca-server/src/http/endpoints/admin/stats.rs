@@ -204,7 +204,7 @@ pub async fn top_blocked(request: &ApiRequest) -> ApiResult {
     to_json(&TopBlockedSubjects { from: from.to_rfc3339(), subjects, scope })
 }
 
-/// The period of the query; the last day unless given.
+/// The period of the query. Default: the last day.
 fn period(request: &ApiRequest) -> Result<(Time, Time), Problem> {
     let [from, to] = request.query_params(["from", "to"])?;
     let now = request.app().now();

@@ -17,7 +17,7 @@ use crate::http::bodies::lock_responses::{ListedLease, LockCounts};
 use crate::http::bodies::problem::Problem;
 use crate::http::endpoints::admin::parse_limit;
 
-/// How long the names of a lease that was ended stay taken, unless given.
+/// By default, how long the names of a lease that was ended stay taken.
 const COOL_DOWN_DEFAULT_MS: i64 = 5_000;
 /// Default number of leases in a page.
 const PAGE_DEFAULT: u32 = 50;
@@ -75,7 +75,7 @@ pub struct ForceLock {
     /// For the audit; required.
     #[schemars(length(min = 1, max = TEXT_MAX), example = &"its holder is gone")]
     reason: String,
-    /// How long its names stay taken, but not longer than the lease would have; 5,000 unless given.
+    /// How long its names stay taken, but not longer than the lease would have. Default: 5,000.
     #[schemars(range(min = 0, max = 60_000))]
     cool_down_ms: Option<i64>,
 }

@@ -95,6 +95,21 @@ fn an_ambiguous_path_is_told_and_is_no_failure() {
     assert_eq!(reasons(&all), ["", "", "ok"]);
 }
 
+/// Regression: such a request was replayed with the cost of a request that names none.
+#[test]
+fn a_cost_that_is_no_number_is_refused_as_the_server_does() {
+    let catalog =
+        SITE.replace("GET /api/*/items/**\"", "GET /api/*/items/**\"\ncost  = \"query:n\"");
+    let targets = ["/api/a/items/1?n=x", "/api/a/items/1?n=%207", "/api/a/items/1"];
+    let lines = targets.map(|target| line(0, "::1", &format!("GET {target} HTTP/1.1"), 200));
+    let output = replay(&catalog, &lines, &[]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let all = output.json();
+    let error = "`query:n` of the request is not a whole number, which the server answers with 400";
+    assert_eq!(all[0]["error"], error);
+    assert_eq!(reasons(&all), ["", "ok", "ok"]);
+}
+
 #[test]
 fn one_gate_for_all_instead_of_routes() {
     let lines = ["GET / HTTP/1.1", "-"].map(|request| line(0, "198.51.100.7", request, 200));
