@@ -1,7 +1,7 @@
 //! The parts that are one cargo command each.
 //!
-//! All of them use the `ci` profile, so that nothing is built twice. Must not interpret output:
-//! the exit status decides.
+//! All of them use the `ci` profile, so that one build serves all tests. Must not interpret
+//! output: the exit status decides.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
