@@ -1,5 +1,5 @@
-//! `cargo xtask licences`: the dependencies against `deny.toml`: the licence of each, and the crates
-//! that `Cargo.lock` must not contain.
+//! `cargo xtask licences`: the dependencies against `deny.toml`: the licence of each, and the
+//! crates that `Cargo.lock` must not contain.
 //!
 //! The same file serves cargo-deny where it is installed; this check needs nothing but cargo. Must
 //! not hold a list of its own.

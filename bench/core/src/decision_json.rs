@@ -19,8 +19,8 @@ const CATALOG: &str = "[policy.login]\nby = [\"ip\"]\nwindow = \"100 per 15m\"\n
 /// Hands one of the writers to a measurement.
 pub fn run<M: Measure>(name: &str, measure: M) -> Option<Figures> {
     Some(match name {
-        "json" => measure.run(|_| HandWritten(decision())),
-        "json-derived" => measure.run(|_| Derived(decision())),
+        "json" => measure.run(|_| OwnWriter(decision())),
+        "json-derived" => measure.run(|_| DerivedWriter(decision())),
         _ => return None,
     })
 }
@@ -36,9 +36,9 @@ fn buffer() -> Vec<u8> {
     Vec::with_capacity(decision_writer::TYPICAL_BYTES)
 }
 
-struct HandWritten(Decision);
+struct OwnWriter(Decision);
 
-impl Subject for HandWritten {
+impl Subject for OwnWriter {
     #[inline]
     fn hit(&self, key: &str) -> bool {
         black_box(key);
@@ -48,9 +48,9 @@ impl Subject for HandWritten {
     }
 }
 
-struct Derived(Decision);
+struct DerivedWriter(Decision);
 
-impl Subject for Derived {
+impl Subject for DerivedWriter {
     #[inline]
     fn hit(&self, key: &str) -> bool {
         black_box(key);

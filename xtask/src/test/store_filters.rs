@@ -1,8 +1,8 @@
 //! Every test that starts Redis or PgBouncer is selected by a filter of a part that has them.
 //!
-//! `unit` disables Redis, and a machine may have no PgBouncer: a test that no filter selects returns
-//! at once, and passes everywhere. PostgreSQL needs no filter, because `unit` has it and runs all
-//! tests.
+//! `unit` disables Redis, and a machine may have no PgBouncer: a test that no filter selects
+//! returns at once, and passes everywhere. PostgreSQL needs no filter, because `unit` has it and
+//! runs all tests.
 
 use catraca_conformance::Repo;
 
