@@ -1,4 +1,5 @@
-//! `cargo xtask licences`: every dependency's licence against the list in `deny.toml`.
+//! `cargo xtask licences`: the dependencies against `deny.toml`: the licence of each, and the
+//! crates that `Cargo.lock` must not contain.
 //!
 //! The same file serves cargo-deny where it is installed; this check needs nothing but cargo. Must
 //! not hold a list of its own.
@@ -12,10 +13,15 @@ use catraca_conformance::Repo;
 use serde_json::Value;
 
 const CONFIG: &str = "deny.toml";
+const LOCK: &str = "Cargo.lock";
 
-/// Fails on a dependency whose licence is missing or not on the list.
+/// Fails on a dependency whose licence is missing or not on the list, and on one that is denied.
 pub(crate) fn licences(repo: &Repo) -> Result<()> {
-    let allowed = allow_list(&repo.read(CONFIG)?)?;
+    let config = repo.read(CONFIG)?;
+    let denied = denied_crates(&config)?;
+    let found = denied_packages(&repo.read(LOCK)?, &denied)?;
+    ensure!(found.is_empty(), "{LOCK} contains what {CONFIG} denies: {}", found.join(", "));
+    let allowed = allow_list(&config)?;
     let metadata = metadata(repo)?;
     let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
     let problems: Vec<String> =
@@ -34,6 +40,26 @@ fn allow_list(text: &str) -> Result<BTreeSet<String>> {
     let list = list.and_then(toml::Value::as_array);
     let list = list.with_context(|| format!("{CONFIG} has no licenses.allow"))?;
     Ok(list.iter().filter_map(toml::Value::as_str).map(str::to_owned).collect())
+}
+
+/// The names in `bans.deny`.
+fn denied_crates(text: &str) -> Result<Vec<String>> {
+    let config: toml::Table = text.parse().with_context(|| format!("cannot read {CONFIG}"))?;
+    let list = config.get("bans").and_then(|section| section.get("deny"));
+    let list = list.and_then(toml::Value::as_array);
+    let list = list.with_context(|| format!("{CONFIG} has no bans.deny"))?;
+    let name = |entry: &toml::Value| entry.get("crate")?.as_str().map(str::to_owned);
+    list.iter().map(|entry| name(entry).context("an entry of bans.deny has no `crate`")).collect()
+}
+
+/// The packages of a lock file that have one of these names.
+fn denied_packages(lock: &str, denied: &[String]) -> Result<Vec<String>> {
+    let lock: toml::Table = lock.parse().with_context(|| format!("cannot read {LOCK}"))?;
+    let packages = lock.get("package").and_then(toml::Value::as_array);
+    let packages = packages.with_context(|| format!("{LOCK} has no packages"))?;
+    let names = packages.iter().filter_map(|package| package.get("name")?.as_str());
+    let found = names.filter(|name| denied.iter().any(|denied| denied == name));
+    Ok(found.map(str::to_owned).collect())
 }
 
 /// All packages the lock file may bring in, for any target and feature.
@@ -71,6 +97,21 @@ mod tests {
         let list = allow_list("[licenses]\nallow = [\"MIT\", \"ISC\"]\n").unwrap();
         assert!(list.contains("MIT") && list.contains("ISC") && list.len() == 2);
         assert!(allow_list("[licenses]\n").is_err());
+    }
+
+    #[test]
+    fn the_lock_file_has_no_denied_crate() {
+        let repo = Repo::open().unwrap();
+        let denied = denied_crates(&repo.read(CONFIG).unwrap()).unwrap();
+        for name in ["aws-lc-rs", "aws-lc-sys", "native-tls", "openssl-sys"] {
+            assert!(denied.iter().any(|denied| denied == name), "{CONFIG} must deny {name}");
+        }
+        let lock = repo.read(LOCK).unwrap();
+        assert_eq!(denied_packages(&lock, &denied).unwrap(), Vec::<String>::new());
+        let more = format!("{lock}\n[[package]]\nname = \"aws-lc-sys\"\nversion = \"1.0.0\"\n");
+        assert_eq!(denied_packages(&more, &denied).unwrap(), ["aws-lc-sys"]);
+        assert!(denied_crates("[bans]\n").is_err());
+        assert!(denied_packages("version = 4\n", &denied).is_err());
     }
 
     #[test]

@@ -15,6 +15,8 @@ mod redis;
 mod report;
 mod scenarios;
 mod setup;
+#[cfg(test)]
+mod store_filters;
 
 use std::time::{Duration, Instant};
 

@@ -6,6 +6,7 @@
 mod args;
 mod case;
 mod conduct;
+mod decision_json;
 mod floors;
 mod instructions;
 mod keys;

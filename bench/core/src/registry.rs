@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crate::case::Case;
+use crate::decision_json;
 use crate::floors::{Flat, ShardedMap};
 use crate::measure::{self, Measure};
 use crate::ours;
@@ -76,6 +77,8 @@ pub const SUBJECTS: &[Entry] = &[
     Entry::part("floor-fingerprint"),
     Entry::part("clock"),
     Entry::part("digest"),
+    Entry::part("json"),
+    Entry::part("json-derived"),
     Entry { role: Role::Windows, ..Entry::decider("catraca-window") },
 ];
 
@@ -108,6 +111,7 @@ pub fn run<M: Measure>(name: &str, measure: M) -> Option<Figures> {
         "loop" => measure.run(|_| Loop),
         "floor-clock" => measure.run(|_| InstantClock(Instant::now())),
         "floor-fingerprint" => measure.run(|_| TwoAhash::default()),
+        "json" | "json-derived" => return decision_json::run(name, measure),
         _ => return ours::run(name, measure),
     })
 }

@@ -56,6 +56,14 @@ macro_rules! limit {
                 &[]
             }
 
+            /// The fields of a policy or a tier whose algorithm takes leases.
+            pub fn lease_fields() -> impl Iterator<Item = &'static str> {
+                let all = [$(
+                    (<$terms as Algorithm>::FIELD.name, <$terms as Algorithm>::TAKES_LEASE),
+                )*];
+                all.into_iter().filter(|(_, takes_lease)| *takes_lease).map(|(name, _)| name)
+            }
+
             /// Whether the two limits of tiers have no common state, so that the tiers must not
             /// share a counter.
             pub fn counts_apart_from(&self, other: &Self, count_denied: bool) -> bool {
@@ -141,7 +149,7 @@ impl Limit {
     }
 
     /// How long a charged unit counts at most, if it leaves all at once.
-    pub(crate) fn longest_window(&self) -> Option<Span> {
+    pub fn longest_window(&self) -> Option<Span> {
         for_each_algorithm!(match_terms self, terms => terms.longest_window(), None)
     }
 
@@ -247,6 +255,7 @@ mod tests {
     fn a_limit_has_the_name_that_the_catalog_uses() {
         let names = limits().map(|limit| limit.algorithm());
         assert_eq!(names, ["bucket", "window", "fixed", "inflight", "none"]);
+        assert_eq!(Limit::lease_fields().collect::<Vec<_>>(), ["inflight"]);
     }
 
     #[test]

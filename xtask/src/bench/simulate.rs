@@ -43,7 +43,7 @@ match = "GET /search"
 gate  = "search"
 "#;
 
-/// The routes of the checkout's log; its preset has none.
+/// The routes of the checkout's log, whose paths are shorter than those of its preset.
 const CHECKOUT_ROUTES: [(&str, &str); 6] = [
     ("/login", "buyer_auth_login"),
     ("/register", "buyer_auth_register"),

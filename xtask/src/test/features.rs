@@ -42,6 +42,7 @@ pub(crate) fn run(context: &TestContext) -> Result<()> {
 fn run_migration(context: &TestContext) -> Result<()> {
     let args = ["test", "--doc", "--manifest-path", "bench/layer/Cargo.toml", "--locked"];
     let mut cargo = context.repo.cargo(&args);
+    cargo.env("RUSTDOCFLAGS", "-D warnings");
     // The target directory of the workspace, whose dependencies are built there already.
     cargo.arg("--target-dir").arg(context.repo.path("target"));
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "false").env("CARGO_INCREMENTAL", "0");

@@ -11,13 +11,15 @@ use super::redis::SERVER;
 /// How many batches of each kind are compared; the environment may ask for others.
 const STEPS: &str = "CATRACA_LUA_STEPS";
 const DEFAULT_STEPS: u32 = 30_000;
+/// The module of `tests/stores` with the comparison.
+pub(super) const MODULE: &str = "lua::";
 
 pub(crate) fn run(context: &TestContext) -> Result<()> {
     let server = packages::need(context, SERVER, SERVER)?;
     let args = ["test", "--workspace", "--profile", "ci", "--test", "stores"];
     let mut cargo = context.repo.cargo(&args);
     cargo
-        .args(["--", "lua::", "--nocapture"])
+        .args(["--", MODULE, "--nocapture"])
         .env("CATRACA_REDIS_SERVER", server)
         .env(STEPS, context.size(STEPS, DEFAULT_STEPS));
     context.processes.run(&mut cargo)

@@ -16,9 +16,22 @@ const OPERATIONS: (&str, u32) = ("CATRACA_REDIS_OPERATIONS", 1_000_000);
 const DECISIONS: (&str, u32) = ("CATRACA_REDIS_DECISIONS", 100_000);
 const ROUNDS: (&str, u32) = ("CATRACA_REDIS_ROUNDS", 100);
 
-/// Tests of whole servers that share a Redis, with records in PostgreSQL or of their own.
-const SERVICE: [&str; 4] =
-    ["shared::", "http::node_scope::", "http::shared_store::", "http::timeouts::"];
+/// Tests of whole servers that share a Redis, with records in PostgreSQL or of their own. A test
+/// of this crate fails if a module that starts Redis is missing here.
+pub(super) const SERVICE: [&str; 6] = [
+    "shared::",
+    "http::booking_nodes::",
+    "http::node_scope::",
+    "http::shared_problems::",
+    "http::shared_store::",
+    "http::timeouts::",
+];
+/// Tests whose names contain this need PostgreSQL alone; `unit` and the part `postgres` run them.
+pub(super) const POSTGRES_ONLY: &str = "postgresql";
+/// Kills of a proxied request's client, upstream and server, on both stores.
+pub(super) const KILLS: &str = "proxy::kills::";
+/// The modules of `tests/stores` that need Redis, of which the part `lua` runs one.
+pub(super) const STORES: [&str; 2] = ["redis::", "outages::"];
 /// What callers of locks see, over HTTP.
 pub(super) const LOCKS: [&str; 4] =
     ["locks::leases::", "locks::operators::", "locks::slots::", "locks::waiting::"];
@@ -26,23 +39,22 @@ pub(super) const LOCKS: [&str; 4] =
 pub(crate) fn run(context: &TestContext) -> Result<()> {
     let server = packages::need(context, SERVER, SERVER)?;
     let postgres = packages::postgres(context)?;
-    let mut store = tests(context, &["--test", "stores", "--", "redis::", "--nocapture"]);
+    let [contract, outages] = STORES;
+    let mut store = tests(context, &["--test", "stores", "--", contract, "--nocapture"]);
     for (name, default) in [OPERATIONS, DECISIONS, ROUNDS] {
         store.env(name, context.size(name, default));
     }
     // After the others, because they measure how long callers wait.
-    let mut outages = tests(context, &["--test", "stores", "--", "outages::", "--nocapture"]);
+    let mut outages = tests(context, &["--test", "stores", "--", outages, "--nocapture"]);
     if context.factor > 1 {
         outages.env("CATRACA_DEEP", "1");
     }
-    // What nodes share in PostgreSQL alone is another part.
     let mut service = tests(context, &["--test", "server", "--"]);
-    service.args(SERVICE).args(["--skip", "postgresql"]).env("CATRACA_POSTGRES_BIN", postgres);
+    service.args(SERVICE).args(["--skip", POSTGRES_ONLY]).env("CATRACA_POSTGRES_BIN", postgres);
     if context.factor > 1 {
         service.env("CATRACA_DEEP", "1");
     }
-    // Kills of a proxied request's client, upstream and server, on both stores.
-    let mut kills = tests(context, &["--test", "server", "--", "proxy::kills::", "--nocapture"]);
+    let mut kills = tests(context, &["--test", "server", "--", KILLS, "--nocapture"]);
     if context.factor > 1 {
         kills.env("CATRACA_DEEP", "1");
     }

@@ -1,5 +1,6 @@
 //! The recipe of a new algorithm in `ARCHITECTURE.md`: it must name every file that names the fixed
-//! window, which is its model, and apart every file that names the limit of another algorithm.
+//! window, which is its model, and apart every file that names the limit of another algorithm, or
+//! that reads or writes catalogs and names its field.
 //!
 //! So a switch over algorithms in a new place fails here. Must not look at tests and documents,
 //! which the recipe lists apart.
@@ -20,6 +21,8 @@ struct FileList {
     end: &'static str,
     /// Each file has one of these in its path or in its code.
     names: &'static [&'static str],
+    /// Or it reads or writes catalogs, and has one of these fields in its code.
+    fields: &'static [&'static str],
     says_count: bool,
 }
 
@@ -34,16 +37,26 @@ const MODEL: FileList = FileList {
         "fixed_window",
         "make_fixed",
         "\"fixed\"",
+        "\"fixed ",
         "`fixed`",
     ],
+    fields: &[],
     says_count: true,
 };
 const OTHERS: FileList = FileList {
-    start: "that treat buckets or sliding windows apart:",
-    end: "\n",
+    start: "that treat other algorithms apart",
+    end: "\n- **",
     names: &["Limit::Bucket(", "Limit::Window(", "Limit::Inflight("],
+    fields: &["\"bucket\"", "\"window\"", "\"inflight\""],
     says_count: false,
 };
+/// The sources that read or write the text of a catalog. Elsewhere the names of the fields are
+/// common words.
+const CATALOG_SOURCES: [&str; 3] = [
+    "crates/catraca-core/src/catalog/",
+    "crates/catraca-server/src/config/",
+    "crates/catraca-server/src/cmd/",
+];
 const SOURCES: [&str; 4] = [
     "crates/catraca-core/src/",
     "crates/catraca/src/",
@@ -53,16 +66,19 @@ const SOURCES: [&str; 4] = [
 
 pub(crate) fn check(repo: &Repo, files: &[String]) -> Result<Vec<Finding>> {
     let map = repo.read(ARCHITECTURE)?;
-    let mut findings = Vec::new();
-    for list in [&MODEL, &OTHERS] {
-        let mut naming = Vec::new();
-        for file in files.iter().filter(|file| is_source(file)) {
-            if list.is_named_in(file, &repo.read(file)?) {
-                naming.push(file.as_str());
-            }
+    let mut model = Vec::new();
+    let mut others = Vec::new();
+    for file in files.iter().filter(|file| is_source(file)) {
+        let text = repo.read(file)?;
+        // A file of the model is listed once.
+        if MODEL.is_named_in(file, &text) {
+            model.push(file.as_str());
+        } else if OTHERS.is_named_in(file, &text) {
+            others.push(file.as_str());
         }
-        findings.extend(list.compare(list.text(&map).unwrap_or_default(), &naming));
     }
+    let mut findings = MODEL.compare(MODEL.text(&map).unwrap_or_default(), &model);
+    findings.extend(OTHERS.compare(OTHERS.text(&map).unwrap_or_default(), &others));
     Ok(findings)
 }
 
@@ -82,7 +98,10 @@ impl FileList {
     fn is_named_in(&self, file: &str, text: &str) -> bool {
         let code = text.lines().take(code_lines(text));
         let names = |line: &str| self.names.iter().any(|name| line.contains(name));
-        names(file) || code.into_iter().any(names)
+        let is_of_catalogs = CATALOG_SOURCES.iter().any(|source| file.starts_with(source));
+        let fields = if is_of_catalogs { self.fields } else { &[] };
+        let has_field = |line: &str| fields.iter().any(|field| line.contains(field));
+        names(file) || code.into_iter().any(|line| names(line) || has_field(line))
     }
 
     /// Both directions, and the number of files that the recipe states.
@@ -144,5 +163,14 @@ mod tests {
         assert!(!MODEL.is_named_in(file, "// a fixed number of windows\n"));
         assert!(OTHERS.is_named_in(file, "matches!(limit, Limit::Bucket(_))\n"));
         assert!(OTHERS.compare("`a.rs`", &["crates/catraca/src/a.rs"]).is_empty());
+    }
+
+    #[test]
+    fn the_field_of_an_algorithm_counts_where_catalogs_are_read_or_written() {
+        let reader = "crates/catraca-server/src/config/hold_check.rs";
+        assert!(OTHERS.is_named_in(reader, "field(policy, \"inflight\")\n"));
+        let endpoint = "crates/catraca-server/src/http/table/decisions.rs";
+        assert!(!OTHERS.is_named_in(endpoint, "name: \"bucket\",\n"));
+        assert!(MODEL.is_named_in("crates/catraca/src/a.rs", "let kind = \"fixed \";\n"));
     }
 }

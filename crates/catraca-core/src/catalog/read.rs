@@ -61,6 +61,7 @@ pub(super) use gate::UNLISTED;
 pub use include::IncludedFile;
 pub use lists::ended_entries;
 pub(super) use network::{ENCODED_SLASHES, LANGUAGES, PATH_CASES};
+pub use policy::{HOLD_DEFAULT, HOLD_DEFAULT_WITHOUT_LIMIT};
 pub(super) use policy::{MODES, ON_FAILURE, ON_MISSING};
 pub use process_sections::{IgnoreProcessSections, ProcessSections};
 pub use schema::CATALOG;

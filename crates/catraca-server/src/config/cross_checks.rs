@@ -6,7 +6,7 @@ use catraca::core::located::{Node, Report, SourceLocation, TableFields};
 use catraca::shared::RecordsScope;
 use catraca::store::StoreKind;
 
-use super::dict_section::{DICT_POLL_GATE, is_ispb};
+use super::dict_section::DICT_POLL_GATE;
 use super::hold_check;
 use super::section::SectionReading;
 use super::{
@@ -76,13 +76,7 @@ fn check_dict(
     let missing = match (&section.upstream, &section.participant) {
         (None, _) => "upstream",
         (_, None) => "participant",
-        (_, Some(participant)) if is_ispb(participant) => return,
-        (_, Some(_)) => {
-            let message = "poll needs the ISPB of the participant: eight letters or digits";
-            let location = dict.fields.get("participant").map_or(location, |node| node.location);
-            report_misplaced(report, location, message, "write its ISPB, or poll = \"off\"");
-            return;
-        }
+        (Some(_), Some(_)) => return,
     };
     let message = format!("poll needs {missing} beside it");
     let fix = format!("write {missing}, or poll = \"off\"");

@@ -16,6 +16,8 @@ const POLL_MAX: Span = Span::from_millis(86_400_000);
 pub const DICT_POLL_GATE: &str = "listBucketStates";
 /// The word for no polling.
 const OFF: &str = "off";
+/// The word for no participant, for a catalog that reads it from a variable.
+const UNSET: &str = "unset";
 
 section! {
     /// The fields of `[dict]`.
@@ -25,9 +27,9 @@ section! {
         poll: PollInterval = DefaultValue::Text("off"), Restart;
         /// the server that answers as the DICT does, such as the program that signs requests
         upstream: Optional<UpstreamUrl> = DefaultValue::Absent("required with `poll`"), Restart;
-        /// the ISPB of the participant, for the header `PI-RequestingParticipant`; with `poll`,
-        /// eight letters or digits
-        participant: Optional<FileName> = DefaultValue::Absent("required with `poll`"), Restart;
+        /// the ISPB of the participant, for the header `PI-RequestingParticipant`; `"unset"` is
+        /// the same as none
+        participant: Ispb = DefaultValue::Absent("required with `poll`"), Restart;
         /// the path of `listBucketStates`
         path: UrlPath = DefaultValue::Text("/api/v2/policies/"), Restart;
         /// a file with the certificates that sign that of an `https` upstream, in PEM
@@ -103,9 +105,33 @@ impl SettingKind for UrlPath {
     }
 }
 
-/// Whether a text has the form of an ISPB, the number of a participant.
-pub fn is_ispb(text: &str) -> bool {
-    text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+/// An ISPB, the number of a participant, or `unset`.
+pub struct Ispb;
+
+impl SettingKind for Ispb {
+    type Value = Option<String>;
+    const SCHEMA: ValueSchema = ValueSchema::AnyOf(&[
+        ValueSchema::Pattern { pattern: "^[0-9A-Za-z]{8}$", words: "eight letters or digits" },
+        ValueSchema::Pattern { pattern: "^unset$", words: "`\"unset\"`" },
+    ]);
+
+    fn read(_: &SettingContext<'_>, report: &mut Report, node: Node<'_>) -> Option<Self::Value> {
+        let text = node.text(report, "the ISPB of a participant in quotes")?;
+        if text == UNSET {
+            return Some(None);
+        }
+        let is_ispb = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !is_ispb {
+            let message = format!("`{}` is not an ISPB", text.escape_debug());
+            let fix = "write the eight letters or digits of the participant, or \"unset\"";
+            report.error("bad-name", node.location, message, fix);
+        }
+        is_ispb.then(|| Some(text.to_owned()))
+    }
+
+    fn absent() -> Option<Self::Value> {
+        Some(None)
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +146,8 @@ mod tests {
                     [gate.listBucketStates]\npolicies = ['p']\n";
         let dict = |text: &str| parse(&format!("{gate}[dict]\n{text}")).map(|r| r.process.dict);
         assert_eq!(dict("poll = 'off'").unwrap().poll, None);
-        assert!(dict("participant = 'unset'").is_ok(), "only a poll needs it");
+        assert_eq!(dict("participant = 'unset'").unwrap().participant, None);
+        assert_eq!(dict("").unwrap().participant, None);
         let all = "poll = '5m'\nupstream = 'http://127.0.0.1:1/'\nparticipant = '12345678'\n";
         let read = dict(all).unwrap();
         assert_eq!(read.poll, Some(Duration::from_secs(300)));
@@ -134,12 +161,27 @@ mod tests {
             "path = 'api/v2/policies'",
             "path = '/a b'",
             &all.replace("participant", "#"),
-            &all.replace("12345678", "1234567"),
-            &all.replace("12345678", "not an ispb"),
+            &all.replace("12345678", "unset"),
         ] {
             assert!(dict(wrong).is_err(), "{wrong}");
         }
         assert!(parse(&format!("[dict]\n{all}")).is_err(), "no gate");
         assert!(parse(&gate.replace("[gate.listBucketStates]", "[gate.other]")).is_ok());
+    }
+
+    #[test]
+    fn a_participant_is_an_ispb_also_without_a_poll() {
+        let read = |participant: &str| parse(&format!("[dict]\nparticipant = {participant}\n"));
+        for ispb in ["12345678", "1A2B3C4D"] {
+            let dict = read(&format!("'{ispb}'")).unwrap().process.dict;
+            assert_eq!(dict.participant.as_deref(), Some(ispb));
+        }
+        for wrong in ["''", "'1234567'", "'123456789'", "'1234567-'", "'ispb.txt'", "'Unset'"] {
+            let diagnostics = read(wrong).unwrap_err();
+            let error = diagnostics.errors().next().unwrap();
+            assert_eq!(error.code, "bad-name", "{wrong}");
+            assert!(error.message.ends_with("is not an ISPB"), "{}", error.message);
+        }
+        assert!(read("12345678").is_err(), "a number would lose leading zeros");
     }
 }

@@ -3,15 +3,12 @@
 
 use std::time::Duration;
 
-use catraca::core::catalog::read::Sections;
+use catraca::core::catalog::read::{HOLD_DEFAULT, HOLD_DEFAULT_WITHOUT_LIMIT, Sections};
+use catraca::core::limit::Limit;
 use catraca::core::located::{Node, Report};
-use catraca::core::time::parse_span;
+use catraca::core::time::{Span, parse_span};
 
 use super::ProxySection;
-
-/// The default of `hold` for a policy with a limit, and for one without.
-const HOLD: Duration = Duration::from_secs(60);
-const HOLD_WITHOUT_LIMIT: Duration = Duration::from_secs(600);
 
 /// Reports the policies of proxied routes whose `hold` is shorter than `first_byte_timeout`.
 pub fn check(report: &mut Report, proxy: &ProxySection, sections: &Sections<'_>) {
@@ -22,7 +19,7 @@ pub fn check(report: &mut Report, proxy: &ProxySection, sections: &Sections<'_>)
         }
         let stated = field(policy, "hold");
         let hold = stated.map_or_else(|| Some(default_hold(policy)), span);
-        if hold.is_some_and(|hold| hold < limit) {
+        if hold.is_some_and(|hold| Duration::from(hold) < limit) {
             let message = format!(
                 "`{name}` is settled with the response of an upstream, which may begin after \
                  {limit:?} ([proxy] first_byte_timeout): a request whose response has not begun \
@@ -36,14 +33,13 @@ pub fn check(report: &mut Report, proxy: &ProxySection, sections: &Sections<'_>)
     }
 }
 
-fn span(node: Node<'_>) -> Option<Duration> {
-    let span = parse_span(node.value.as_str()?).ok()?;
-    Some(Duration::from_micros(span.micros().unsigned_abs()))
+fn span(node: Node<'_>) -> Option<Span> {
+    parse_span(node.value.as_str()?).ok()
 }
 
 /// The default, or a longer one: a policy that bans may have a limit or none.
-fn default_hold(policy: Node<'_>) -> Duration {
-    if holds_units(policy) { HOLD } else { HOLD_WITHOUT_LIMIT }
+fn default_hold(policy: Node<'_>) -> Span {
+    if holds_units(policy) { HOLD_DEFAULT } else { HOLD_DEFAULT_WITHOUT_LIMIT }
 }
 
 /// Whether a settle changes what the check has charged, or starts a block.
@@ -55,7 +51,7 @@ fn is_settled_later(policy: Node<'_>) -> bool {
 fn holds_units(policy: Node<'_>) -> bool {
     let cost = field(policy, "cost");
     let is_priced = cost.is_some_and(|cost| cost.value.as_integer().is_none());
-    is_priced || field(policy, "inflight").is_some()
+    is_priced || Limit::lease_fields().any(|name| field(policy, name).is_some())
 }
 
 /// The policies of all routes that have an upstream.

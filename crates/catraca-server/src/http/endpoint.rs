@@ -1,8 +1,8 @@
 //! An endpoint: one method of one path, with its rights, handler, body and documentation.
 //!
-//! `table` lists all of them. Nothing else names a path, a role or a schema a second time: requests
-//! are found, admitted, read and handled by these values, and the OpenAPI document is built from
-//! them.
+//! `table` lists all of them. Requests are found, admitted, read and handled by these values, and
+//! the OpenAPI document is built from them. Clients name the paths that they call, and the reader
+//! of authorize calls the beginning of theirs.
 
 use std::pin::Pin;
 

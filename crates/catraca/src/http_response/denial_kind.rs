@@ -1,4 +1,5 @@
-//! How a denial appears in HTTP, by its reason: one table, which all front ends read.
+//! How a denial appears in HTTP, by its reason: one table, which all front ends read. A reason of
+//! core that it does not name does not compile.
 
 use catraca_core::decision::Reason;
 use http::StatusCode;
@@ -34,12 +35,24 @@ impl DenialKind {
     /// ```
     pub const fn of(reason: Reason) -> Self {
         let (status, problem_type) = match reason {
+            // The first two never deny.
+            Reason::Ok | Reason::Allowlisted | Reason::OverLimit | Reason::TooCostly => {
+                (None, QUOTA_EXCEEDED)
+            }
             Reason::Blocked => (None, ABNORMAL_USAGE),
             Reason::Blocklisted => (Some(StatusCode::FORBIDDEN), QUOTA_EXCEEDED),
             Reason::Missing => (Some(StatusCode::BAD_REQUEST), QUOTA_EXCEEDED),
             Reason::Unavailable => (Some(StatusCode::SERVICE_UNAVAILABLE), REDUCED_CAPACITY),
-            _ => (None, QUOTA_EXCEEDED),
+            _ => panic!("a reason without a status"),
         };
         Self { status, problem_type }
     }
 }
+
+const _: () = {
+    let mut index = 0;
+    while index < Reason::ALL.len() {
+        let _ = DenialKind::of(Reason::ALL[index]);
+        index += 1;
+    }
+};

@@ -19,10 +19,10 @@ use crate::rate::{Percent, Rate};
 use crate::time::Span;
 
 /// The default of `hold` for a policy with a limit, whose units stay charged until the settle.
-pub(super) const HOLD: Span = Span::from_secs(60);
+pub const HOLD_DEFAULT: Span = Span::from_secs(60);
 /// The default of `hold` for a policy that only bans. It holds no units, so a slow upstream may
 /// take its time without losing the ban.
-const HOLD_WITHOUT_LIMIT: Span = Span::from_secs(600);
+pub const HOLD_DEFAULT_WITHOUT_LIMIT: Span = Span::from_secs(600);
 /// The default of `remember`.
 pub(super) const REMEMBER: Span = Span::from_secs(24 * 3_600);
 
@@ -75,7 +75,7 @@ fn policy(
     let tiers = tiers?;
     let mut all_terms = base.iter().chain(tiers.iter().map(|tier| &tier.terms));
     let has_limit = all_terms.any(|terms| terms.limit != Limit::Unlimited);
-    let default_hold = if has_limit { HOLD } else { HOLD_WITHOUT_LIMIT };
+    let default_hold = if has_limit { HOLD_DEFAULT } else { HOLD_DEFAULT_WITHOUT_LIMIT };
     let policy = Policy {
         name: key.text.into(),
         family: Policy::family_of(key.text),
@@ -198,7 +198,7 @@ impl AmountFields {
         attributes: &'a AttributeTable,
     ) -> TermsContext<'a> {
         let reserve = self.reserve.valid().copied().unwrap_or(1);
-        let hold = self.hold.valid().copied().unwrap_or(HOLD);
+        let hold = self.hold.valid().copied().unwrap_or(HOLD_DEFAULT);
         TermsContext { attributes, reserve, hold, bans_on_outcomes }
     }
 

@@ -5,8 +5,7 @@
 use anyhow::{Result, bail};
 use catraca::Catalog;
 use catraca::core::policy::Policy;
-use catraca::core::time::parse_span;
-use catraca::explain::describe_block;
+use catraca::core::time::Span;
 
 use super::configs::SourceConfig;
 use crate::config;
@@ -137,14 +136,42 @@ fn constant_name(policy: &str) -> String {
 /// Attempts, window and block of a policy with one window and no tiers, in minutes.
 fn config_numbers(policy: &Policy) -> Option<[i64; 3]> {
     let terms = policy.base.as_ref().filter(|_| policy.tiers.is_empty())?;
-    let limit = terms.describe_limit();
-    let rate = limit.strip_prefix("window ").or_else(|| limit.strip_prefix("fixed "))?;
-    let (attempts, window) = rate.split_once(" per ")?;
-    let block = terms.block.map_or(Some(0), |penalty| whole_minutes(&describe_block(penalty)))?;
-    Some([attempts.parse().ok()?, whole_minutes(window)?, block])
+    let window = terms.limit.longest_window().filter(|_| terms.limit.several_windows() == 0)?;
+    let block = match terms.block {
+        Some(penalty) if penalty.escalates() => return None,
+        Some(penalty) => penalty.first,
+        None => Span::ZERO,
+    };
+    Some([terms.limit.capacity()?, whole_minutes(window)?, whole_minutes(block)?])
 }
 
-fn whole_minutes(span: &str) -> Option<i64> {
-    let micros = parse_span(span).ok()?.micros();
+fn whole_minutes(span: Span) -> Option<i64> {
+    let micros = span.micros();
     (micros % MICROS_PER_MINUTE == 0).then_some(micros / MICROS_PER_MINUTE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_limit_in_whole_minutes_has_numbers() {
+        let escalating = "block = { first = '1m', factor = 2, max = '4m', forget = '1d' }";
+        let tier = "tier = [{ when = { plan = 'a' }, window = '9 per 1m' }]";
+        for (limit, expected) in [
+            ("window = '10 per 15m'", Some([10_i64, 15, 0])),
+            ("fixed = '10 per 1h'\nblock = '30m'", Some([10, 60, 30])),
+            ("window = '10 per 90s'", None),
+            ("window = '10 per 15m'\nblock = '90s'", None),
+            ("window = ['10 per 1h', '100 per 24h']", None),
+            ("bucket = { size = 10, refill = '10 per 15m' }", None),
+            ("inflight = 10", None),
+            (&format!("window = '10 per 15m'\n{escalating}"), None),
+            (&format!("window = '10 per 15m'\n{tier}"), None),
+        ] {
+            let catalog = Catalog::parse(&format!("[policy.p]\nby = ['ip']\n{limit}\n")).unwrap();
+            let numbers = policy_configs(&catalog)[0].numbers;
+            assert_eq!(numbers, expected, "{limit}");
+        }
+    }
 }

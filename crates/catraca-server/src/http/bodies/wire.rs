@@ -1,6 +1,8 @@
 //! Request bodies as serde types: borrowed from the body, unknown fields refused. The library never
 //! sees these types.
 
+#[cfg(test)]
+mod client_bodies;
 mod object;
 mod outcome_body_text;
 mod outcome_headers;
