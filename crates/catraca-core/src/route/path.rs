@@ -268,18 +268,15 @@ mod tests {
         let network = Network::default();
         let login = vec!["api".to_owned(), "login".to_owned()];
         let mut counts = [0, 0];
-        for (slash, plain_slash) in SLASHES {
-            for (step, plain_step) in STEPS {
-                for (name, plain_name) in NAMES {
-                    for (end, plain_end) in ENDS {
-                        let spelling = format!("/api{slash}{step}/{name}{end}");
-                        let is_plain = plain_slash && plain_step && plain_name && plain_end;
-                        let read = segments(&spelling, &network).ok();
-                        assert_eq!(read, is_plain.then(|| login.clone()), "{spelling}");
-                        counts[usize::from(is_plain)] += 1;
-                    }
-                }
-            }
+        let ends = NAMES.iter().flat_map(|name| ENDS.iter().map(move |end| (name, end)));
+        let starts = SLASHES.iter().flat_map(|slash| STEPS.iter().map(move |step| (slash, step)));
+        let all = starts.flat_map(|start| ends.clone().map(move |end| (start, end)));
+        for ((slash, step), (name, end)) in all {
+            let spelling = format!("/api{}{}/{}{}", slash.0, step.0, name.0, end.0);
+            let is_plain = slash.1 && step.1 && name.1 && end.1;
+            let read = segments(&spelling, &network).ok();
+            assert_eq!(read, is_plain.then(|| login.clone()), "{spelling}");
+            counts[usize::from(is_plain)] += 1;
         }
         assert!(counts.iter().all(|count| *count >= 300), "refused and read: {counts:?}");
     }

@@ -101,6 +101,7 @@ impl<S: Store> Engine<S> {
 
 /// Whether this settle would match a rule whose ban replaces the response, and which does not read
 /// the body. Asks no store: a rule with `after` may need more outcomes to ban.
+#[cfg(feature = "shared")]
 pub(crate) fn matches_head_ban<S>(engine: &Engine<S>, call: &Settle<'_>) -> Result<bool, Error> {
     let CheckRef::Ticket(token) = &call.check else { return Ok(false) };
     let rules = engine.rules.load();

@@ -1,5 +1,5 @@
-//! Decisions of buckets beside recorded replies of redis-cell's `CL.THROTTLE`, for programs that move
-//! from it.
+//! Decisions of buckets beside recorded replies of redis-cell's `CL.THROTTLE`, for programs that
+//! move from it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
