@@ -22,6 +22,9 @@ pub(super) struct RecentModes {
     set: BTreeMap<String, (Time, Option<Mode>)>,
     /// Those that the records had when they were last read.
     recorded: BTreeMap<String, (Time, Mode)>,
+    /// When modes were set back, for those that the records have no more. The notice of an earlier
+    /// mode may still wait for the store on another node.
+    withdrawn: BTreeMap<String, Time>,
 }
 
 impl SharedDriver {
@@ -50,7 +53,7 @@ impl SharedDriver {
         for change in changes {
             let RecordKind::Mode(policy, _) = change else { continue };
             if recent.set.get(policy).is_some_and(|(set_at, _)| *set_at == at) {
-                recent.set.remove(policy);
+                recent.forget(policy);
             }
         }
     }
@@ -73,10 +76,7 @@ impl SharedDriver {
                     continue;
                 };
                 let mut recent = self.recent_modes.lock();
-                let recorded = recent.recorded.get(policy);
-                let is_recorded = recorded.is_some_and(|(at, _)| *at > notice.at);
-                let is_newer = recent.set.get(policy).is_none_or(|(at, _)| notice.at >= *at);
-                if is_newer && !is_recorded {
+                if recent.is_newest(policy, notice.at) {
                     recent.set.insert(policy.to_owned(), (notice.at, mode));
                     any = true;
                 }
@@ -92,12 +92,14 @@ impl SharedDriver {
     pub(super) fn on_modes_read(&self, recorded: BTreeMap<String, (Time, Mode)>) {
         {
             let recent = &mut *self.recent_modes.lock();
-            recent.recorded = recorded;
+            recent.replace_recorded(recorded);
             // What the records have once is theirs from then on, also if they change it later.
-            let set = std::mem::take(&mut recent.set).into_iter();
-            recent.set = set
-                .filter(|(policy, (at, mode))| !recent.has_recorded(policy, *at, *mode))
+            let set = recent.set.iter();
+            let known: Vec<String> = set
+                .filter(|(policy, (at, mode))| recent.has_recorded(policy, *at, *mode))
+                .map(|(policy, _)| policy.clone())
                 .collect();
+            known.iter().for_each(|policy| recent.forget(policy));
         }
         self.apply_recent_modes();
     }
@@ -106,6 +108,7 @@ impl SharedDriver {
         let oldest = self.store_now().before(MODES_AGE_MAX);
         let mut recent = self.recent_modes.lock();
         recent.set.retain(|_, (at, _)| *at > oldest);
+        recent.withdrawn.retain(|_, at| *at > oldest);
         for (policy, (_, mode)) in &recent.set {
             self.engine.override_mode(policy, *mode);
         }
@@ -113,6 +116,37 @@ impl SharedDriver {
 }
 
 impl RecentModes {
+    /// Takes what the records have now. A mode that they have no more was set back later.
+    fn replace_recorded(&mut self, recorded: BTreeMap<String, (Time, Mode)>) {
+        let before = std::mem::replace(&mut self.recorded, recorded);
+        for (policy, (at, _)) in before {
+            if !self.recorded.contains_key(&policy) {
+                self.note_withdrawn(policy, at);
+            }
+        }
+    }
+
+    /// Forgets a mode that the records have. That it was set back is not in them.
+    fn forget(&mut self, policy: &str) {
+        if let Some((at, None)) = self.set.remove(policy) {
+            self.note_withdrawn(policy.to_owned(), at);
+        }
+    }
+
+    fn note_withdrawn(&mut self, policy: String, at: Time) {
+        let known = self.withdrawn.entry(policy).or_insert(at);
+        *known = at.max(*known);
+    }
+
+    /// Whether a mode of this instant is newer than what is known of its policy.
+    fn is_newest(&self, policy: &str, at: Time) -> bool {
+        let recorded = self.recorded.get(policy);
+        let is_recorded = recorded.is_some_and(|(recorded_at, _)| *recorded_at > at);
+        let is_withdrawn = self.withdrawn.get(policy).is_some_and(|withdrawn| *withdrawn >= at);
+        let is_later = self.set.get(policy).is_none_or(|(set_at, _)| at >= *set_at);
+        is_later && !is_recorded && !is_withdrawn
+    }
+
     /// Whether the records have this mode of a policy, or a later one.
     fn has_recorded(&self, policy: &str, at: Time, mode: Option<Mode>) -> bool {
         match self.recorded.get(policy) {

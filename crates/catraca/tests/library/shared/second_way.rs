@@ -101,6 +101,35 @@ async fn a_mode_that_arrived_as_a_notice_does_not_outlast_a_later_one_of_the_rec
     }
 }
 
+/// Regression: the notice of a mode that waited for the store set it again on the node that had set
+/// it back meanwhile, for up to a minute.
+#[tokio::test]
+async fn a_mode_that_was_set_back_during_an_outage_stays_set_back() {
+    let nodes = nodes().await;
+    let both = [&nodes.here, &nodes.there];
+    let next_heartbeats = async || {
+        nodes.clock.advance(Span::from_millis(1_500));
+        for node in both {
+            node.heartbeat().await;
+        }
+    };
+    next_heartbeats().await;
+    nodes.store.fail(true);
+    for _ in 0..3 {
+        next_heartbeats().await;
+    }
+    assert!(nodes.here.set_mode(&ANA, "login", Some(Mode::Off)).await.unwrap().durable);
+    next_heartbeats().await;
+    assert_eq!(nodes.there.engine().mode_override("login"), Some(Mode::Off));
+    assert!(nodes.there.set_mode(&ANA, "login", None).await.unwrap().durable);
+    nodes.store.fail(false);
+    for _ in 0..4 {
+        next_heartbeats().await;
+        assert_eq!(nodes.there.engine().mode_override("login"), None);
+    }
+    assert_eq!(nodes.here.engine().mode_override("login"), None);
+}
+
 /// Regression: blocks and modes of a node that alone was cut off from the store were unknown on the
 /// others until it was back, although all could reach the records.
 #[tokio::test]
