@@ -152,6 +152,7 @@ const OTHER_FIELDS: &str = r#"
         match = "/list"
         gate  = "a"
         cost  = [10]
+        lists = false
 
         [[route]]
         match    = "/chat"

@@ -161,7 +161,10 @@ fn try_attempt(all: &Tenants, shop: &ShopState, key: &Key, attempt: &Attempt) {
     }
     let is_admin = std::ptr::eq(key, &all.hostile_admin);
     let secrets = [shop.block.as_str(), PLAN, "of-all"];
-    assert!(!secrets.iter().any(|secret| seen.contains(secret)), "{call}: {seen}");
+    // An error may repeat what the attempt itself says.
+    let is_told = |secret: &&str| call.contains(*secret) || body.contains(*secret);
+    let is_leaked = secrets.iter().any(|secret| seen.contains(secret) && !is_told(secret));
+    assert!(!is_leaked, "{call}: {seen}");
     let names = [CUSTOMER, attempts::ORDER, attempts::CHAIR];
     let has_names = names.iter().any(|name| seen.contains(name));
     match expected {

@@ -120,7 +120,7 @@ fn a_denial_of_an_address_is_in_the_language_of_the_preset() {
     let upstream = TestUpstream::constant(OK);
     let catalog = WINDOW_BLOCK
         .replace("http://127.0.0.1:9000", &upstream.url)
-        .replace("${RATE_LIMIT_IP:10} per ${RATE_LIMIT_WINDOW_SECONDS:1}s", "1 per 24h");
+        .replace("${RATE_LIMIT_IP:10} per ${RATE_LIMIT_WINDOW_SECONDS:1}s", "1 per 1m");
     let server = ProxyServer::start(&catalog);
     assert_eq!(send(&server, "GET /", &[]).status, 200);
     let denied = send(&server, "GET /", &[]);

@@ -54,7 +54,6 @@ pub struct PrivacyExport {
     /// `node` if each node has records of its own: these are those of the node that answered.
     /// Absent if all nodes share them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(example = &"node")]
     scope: Option<&'static str>,
 }
 
