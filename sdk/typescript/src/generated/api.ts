@@ -2231,10 +2231,7 @@ export interface components {
                     [key: string]: string;
                 };
             };
-            /**
-             * @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them.
-             * @example node
-             */
+            /** @description `node` if each node has records of its own: these are those of the node that answered. Absent if all nodes share them. */
             scope?: string | null;
         };
         /** @description The identifier that a privacy request is about. */
